@@ -5,9 +5,9 @@ import "time"
 // AlarmKind says what an alarm is about.
 type AlarmKind uint8
 
-// The kinds of alarms. The first two and InQuarantine are active until their cause is over; the
-// others are about something past, and are active for AlarmMemory. Wire formats number them: add at
-// the end only.
+// The kinds of alarms. The first two, InQuarantine and TokenEnding are active until their cause is
+// over; the others are about something past, and are active for AlarmMemory. Wire formats number
+// them: add at the end only.
 const (
 	HeldLong     AlarmKind = iota + 1 // a lease is held for longer than expected or usual
 	LongQueue                         // more wait than usual
@@ -15,14 +15,16 @@ const (
 	Flapping                          // several holders of a resource died in a row
 	LateRenewal                       // a renewal came with at most a tenth of the TTL left
 	InQuarantine                      // after a restore nothing is granted; it is about no resource
+	TokenEnding                       // an access token ends soon; it is about no resource
 )
 
 // AlarmKinds lists every kind.
-var AlarmKinds = []AlarmKind{HeldLong, LongQueue, UncleanEnd, Flapping, LateRenewal, InQuarantine}
+var AlarmKinds = []AlarmKind{HeldLong, LongQueue, UncleanEnd, Flapping, LateRenewal, InQuarantine, TokenEnding}
 
 var alarmNames = [...]string{
 	HeldLong: "held-long", LongQueue: "long-queue", UncleanEnd: "unclean-end",
 	Flapping: "flapping", LateRenewal: "late-renewal", InQuarantine: "quarantine",
+	TokenEnding: "token-ending",
 }
 
 func (k AlarmKind) String() string { return name(alarmNames[:], int(k)) }
@@ -38,7 +40,9 @@ func AlarmKindOf(s string) AlarmKind {
 }
 
 // Past reports whether alarms of a kind are about something past.
-func (k AlarmKind) Past() bool { return k != HeldLong && k != LongQueue && k != InQuarantine }
+func (k AlarmKind) Past() bool {
+	return k != HeldLong && k != LongQueue && k != InQuarantine && k != TokenEnding
+}
 
 // AlarmMemory is how long an alarm about something past stays active after it happened last.
 const AlarmMemory = time.Hour

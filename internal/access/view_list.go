@@ -154,7 +154,8 @@ func (v *view) Alarms(namespace string, q core.AlarmQuery) (list []leasehold.Ala
 		return nil, 0
 	}
 	v.shown = true
-	most := q.Most
+	list = v.endingTokens(namespace, q)
+	most := max(q.Most, len(list)+1)
 	for looked := 0; ; {
 		q.Most = most - len(list)
 		found, at := v.in.Alarms(namespace, q)

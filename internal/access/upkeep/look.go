@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	guard "github.com/leasehold/leasehold/internal/access"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 )
 
-const (
-	// lookEvery is how often a server looks whether there is something to do.
-	lookEvery = time.Minute
-	// Soon is when the end of a token is worth a warning.
-	Soon = 7 * 24 * time.Hour
-)
+// lookEvery is how often a server looks whether there is something to do.
+const lookEvery = time.Minute
 
 // Run looks after access until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
@@ -52,12 +49,7 @@ func (k *Keeper) differs() bool {
 
 // lookAtEnds warns of tokens that end soon, by their number alone: warnings are shown to everybody.
 func (k *Keeper) lookAtEnds(policy *access.Policy) {
-	now, soon := k.Now(), 0
-	for _, t := range policy.Items().Tokens {
-		if end := time.Unix(0, t.ExpiresWall); t.ExpiresWall != 0 && end.After(now) && end.Before(now.Add(Soon)) {
-			soon++
-		}
-	}
+	soon := len(guard.Ending(policy, k.Now()))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ending, k.ends = soon, ""

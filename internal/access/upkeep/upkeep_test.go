@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	guard "github.com/leasehold/leasehold/internal/access"
 	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
@@ -438,7 +439,7 @@ func TestAFileThatLocksEverybodyOutIsRefused(t *testing.T) {
 func TestTokensThatEndSoonAreToldByNumberAlone(t *testing.T) {
 	e, now := newEngine(t), time.Now()
 	k := started(t, e, Config{Dir: t.TempDir(), Begin: true, Now: func() time.Time { return now }})
-	for i, left := range []time.Duration{-time.Hour, time.Hour, Soon - time.Hour, Soon + time.Hour} {
+	for i, left := range []time.Duration{-time.Hour, time.Hour, guard.Soon - time.Hour, guard.Soon + time.Hour} {
 		id := "secret" + string(rune('a'+i))
 		if _, err := e.Do(asSystem(t.Context()), &core.ChangeAccess{Put: access.Items{Tokens: []*access.Token{
 			{ID: id, Hash: strings.Repeat(id[6:], 32), Principal: "ann", ExpiresWall: now.Add(left).UnixNano()},

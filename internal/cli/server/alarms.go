@@ -29,14 +29,16 @@ func Alarms(a *cli.App, acknowledge *cobra.Command) *cobra.Command {
   late-renewal  a renewal came with less than a tenth of the TTL left
   quarantine    the cluster was restored from a backup and grants nothing yet, in any
                 namespace (leasehold help cluster end-quarantine)
+  token-ending  a token ends within 7 days, shown to admins (leasehold help access
+                token)
 
-The first two last until the lease ends or the queue is short again, quarantine until it
-ends, the others for an hour after it happened last. There is one alarm for each thing;
-COUNT says how often it happened.
+The first two last until the lease ends or the queue is short again, the last two until
+the quarantine or the token is over, the others for an hour after it happened last. There
+is one alarm for each thing; COUNT says how often it happened.
 
 Once you have checked one, clear it by the name of its resource, with leasehold
 acknowledge NAME, or, if it has none, with leasehold acknowledge --session ID. It stays
-cleared until it happens anew. A quarantine is cleared only by its end.
+cleared until it happens anew. The last two are cleared only by the end of their cause.
 
 With --check the command ends with code 1 if any alarm is active, for monitoring.`,
 		Example: `  leasehold alarms
@@ -85,6 +87,8 @@ func next(c *cli.Conn, list []v1.Alarm, err error) error {
 	switch {
 	case list[0].Kind == leasehold.InQuarantine.String():
 		return cli.Hint(err, "the quarantine: %s", c.Again("help", "cluster", "end-quarantine"))
+	case list[0].Kind == leasehold.TokenEnding.String():
+		return cli.Hint(err, "make a new token, then revoke the old one: %s", c.Again("help", "access", "token"))
 	case list[0].Resource == "":
 		words = []string{"acknowledge", "--session", list[0].Session}
 	}

@@ -93,6 +93,8 @@ func (c *AcknowledgeAlarm) Validate() error {
 	switch {
 	case c.Kind == leasehold.InQuarantine:
 		return invalid("the alarm %v is cleared by the end of the quarantine: leasehold cluster end-quarantine", c.Kind)
+	case c.Kind == leasehold.TokenEnding:
+		return invalid("the alarm %v is cleared by the end of the token: leasehold access token revoke ID", c.Kind)
 	case !slices.Contains(leasehold.AlarmKinds, c.Kind):
 		return invalid("unknown kind of alarms")
 	case c.Order == 0:

@@ -22,10 +22,10 @@ func Audit(a *cli.App) *cobra.Command {
 newest last: the verb, what it came to, who did it and from which address. NAME is a
 resource or the path of a record; with a slash at its end, all that begin with it.
 
-The actor is who was proven to have sent the request; until there is authentication,
-what it calls itself, which anybody can write. Where a request says nothing of that
-the actor is empty and the address is all there is. What nobody did has the actor
-"time": a lease that expired, a break whose moment came.
+The actor is who was proven to have sent the request; where access is off, what it
+calls itself, which anybody can write. Where a request says nothing of that the actor
+is empty and the address is all there is. What nobody did has the actor "time": a
+lease that expired, a break whose moment came.
 
 Renewals are not in it, and polling for a resource is there once for each lease in the
 way. What was refused for lack of permission, or by the Terraform or Azure door, is only on

@@ -155,7 +155,10 @@ func (v *view) Alarms(namespace string, q core.AlarmQuery) (list []leasehold.Ala
 	}
 	v.shown = true
 	list = v.endingTokens(namespace, q)
-	most := max(q.Most, len(list)+1)
+	if q.Kind == leasehold.TokenEnding {
+		return list, 0 // the state has none
+	}
+	most := q.Most
 	for looked := 0; ; {
 		q.Most = most - len(list)
 		found, at := v.in.Alarms(namespace, q)

@@ -33,7 +33,11 @@ func (v *view) endingTokens(namespace string, q core.AlarmQuery) (list []leaseho
 				"leasehold access token revoke %s", t.ID, t.Principal, end.Format(time.DateTime+" MST"), t.ID),
 		})
 	}
-	return list[:min(len(list), maxEnding, q.Most)]
+	room := q.Most
+	if q.Kind == 0 {
+		room-- // for the others: their order says where the next page goes on
+	}
+	return list[:min(len(list), maxEnding, room)]
 }
 
 // Ending are the tokens that end soon, the next one first.

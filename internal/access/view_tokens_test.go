@@ -43,6 +43,15 @@ func TestTokensThatEndSoonAreAlarms(t *testing.T) {
 		expect("root", all, `["first","second"]`)
 		expect("root", core.AlarmQuery{Kind: leasehold.TokenEnding, Most: 1}, `["first"]`)
 		expect("root", core.AlarmQuery{Kind: leasehold.HeldLong, Most: 10}, none)
+		w.populate()
+		expect("root", core.AlarmQuery{Most: 2}, `["first"]`)
+		most := func(v core.View) any {
+			list, _ := v.Alarms(space, core.AlarmQuery{Most: 2})
+			return len(list) <= 2
+		}
+		if got, err := w.see("root", most); got != "true" {
+			t.Errorf("a page of two has more: %s, %v", got, err)
+		}
 		time.Sleep(2 * time.Hour)
 		expect("root", all, `["second"]`)
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Whoever panics with the node or with a write in its hands ends the process, and lets nobody step the node before that.
+// A panic while stepping the node or writing the log ends the process, and nothing steps the node before that.
 func TestAPanicInTheLoopIsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := behindValve(t, t.TempDir())

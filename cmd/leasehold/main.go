@@ -73,6 +73,7 @@ func (p *program) contents() []cli.Chapter {
 		}},
 		{Title: "See what is going on", Commands: []*cobra.Command{
 			resource.List(a), resource.Describe(a), resource.Queue(a), resource.Top(a), resource.Session(a),
+			resource.Namespaces(a),
 			resource.Watch(a), resource.History(a), journal.Audit(a), journal.Holds(a),
 		}},
 		{Title: "Intervene", Commands: []*cobra.Command{

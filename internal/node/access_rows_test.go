@@ -98,7 +98,7 @@ func of(method, path, body string, headers ...string) func(place) request {
 		}
 		r := request{method: method, path: path, body: body, headers: append([]string(nil), headers...)}
 		if strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/v1/cluster") &&
-			!strings.HasPrefix(path, "/v1/access") || strings.HasPrefix(path, "/terraform") {
+			!strings.HasPrefix(path, "/v1/access") && path != "/v1/namespaces" || strings.HasPrefix(path, "/terraform") {
 			r.path += mark + "namespace=SPACE"
 		}
 		return p.filled(r)
@@ -253,6 +253,7 @@ var accessRows = []row{
 	{"canI", "as another", nil, get("/v1/access/can-i?verb=read&path=PATH&as=vic"), ""},
 	{"whoCan", "", nil, get("/v1/access/who-can?verb=read&path=PATH"), ""},
 	{"whoami", "", nil, get("/v1/access/whoami"), ""},
+	{"namespaces", "", nil, get("/v1/namespaces"), ""},
 	{"accessTokens", "", nil, get("/v1/access/tokens"), ""},
 	{"createToken", "", nil, posted("/v1/access/tokens", `{"principal":"new"}`), ""},
 	{"revokeToken", "", nil, of("DELETE", "/v1/access/tokens/nothing", ""), ""},

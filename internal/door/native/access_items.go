@@ -2,7 +2,6 @@ package native
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -93,28 +92,19 @@ func deleteItem[T, U any](kind *document.Kind[T, U]) action {
 // listItems sends one page of the items of a kind, by name.
 func listItems[T, U any](kind *document.Kind[T, U]) action {
 	return asks(func(c *call) error {
-		prefix, badPrefix := c.prefix()
-		after, badAfter := c.after()
-		limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
-		if err := firstError(badPrefix, badAfter, badLimit); err != nil {
+		part, err := c.part()
+		if err != nil {
 			return err
 		}
 		p, err := c.asAdmin()
 		if err != nil {
 			return err
 		}
-		page := v1.List[T]{Items: []T{}}
+		var all []T
 		for _, item := range kind.All(p.Items()) {
-			shown := kind.Write(item)
-			if key := kind.Key(shown); strings.HasPrefix(key, prefix) && key > after {
-				page.Items = append(page.Items, shown)
-			}
+			all = append(all, kind.Write(item))
 		}
-		slices.SortFunc(page.Items, func(a, b T) int { return strings.Compare(kind.Key(a), kind.Key(b)) })
-		if len(page.Items) > limit {
-			page.Items = page.Items[:limit]
-			page.Next = cursor(kind.Key(page.Items[limit-1]))
-		}
+		page := pageOf(all, part, kind.Key)
 		if quotas, ok := any(page.Items).([]v1.AccessQuota); ok {
 			if err := c.addUse(quotas); err != nil {
 				return err

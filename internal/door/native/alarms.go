@@ -39,15 +39,11 @@ func (c *call) alarms() error {
 	if err := c.look(func(v core.View) { list, next = v.Alarms(c.namespace, q) }); err != nil {
 		return err
 	}
-	c.send(func(b *encode.Buffer) {
-		b.Open()
-		encode.Array(b, "items", list, b.Alarm)
-		if next != 0 {
-			b.Text("next", strconv.FormatUint(next, 10))
-		}
-		c.endPage(b)
-	})
-	return nil
+	more := ""
+	if next != 0 {
+		more = strconv.FormatUint(next, 10)
+	}
+	return sendPage(c, list, more, (*encode.Buffer).Alarm)
 }
 
 // acknowledgeAlarm clears an alarm that somebody has looked at.

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door/native/outlook"
 	"github.com/leasehold/leasehold/internal/engine"
 )
@@ -196,4 +197,52 @@ func checkPeer(address string) error {
 		return invalid("peer %s is not an address: write it as host:port, such as 10.0.0.4:4654", brief(address))
 	}
 	return nil
+}
+
+// limits shows how much there is in the cluster, and how much there may be.
+func (c *call) limits() error {
+	var allowed, used leasehold.Caps
+	if err := c.door.backend.Read(c.ctx, func(v core.View) { allowed, used = v.Caps() }); err != nil {
+		return err
+	}
+	return c.sendValue(v1.Limits{
+		Leases:     v1.Limit{Used: used.Leases, Allowed: allowed.Leases},
+		Sessions:   v1.Limit{Used: used.Sessions, Allowed: allowed.Sessions},
+		Waiters:    v1.Limit{Used: used.Waiters, Allowed: allowed.Waiters},
+		Namespaces: v1.Limit{Used: used.Namespaces, Allowed: allowed.Namespaces},
+	})
+}
+
+func (c *call) setLimits(body *v1.LimitsRequest) error {
+	if err := firstError(checkText("by", body.By), checkText("reason", body.Reason)); err != nil {
+		return err
+	}
+	caps := leasehold.Caps{Leases: body.Leases, Sessions: body.Sessions, Waiters: body.Waiters,
+		Namespaces: body.Namespaces}
+	if _, err := c.do(&core.SetCaps{Caps: caps, By: body.By, Reason: body.Reason}); err != nil {
+		return err
+	}
+	return c.limits()
+}
+
+// quarantine shows whether leases are granted yet after a restore.
+func (c *call) quarantine() error {
+	var out *v1.Quarantine
+	if err := c.door.backend.Read(c.ctx, func(v core.View) { out = outlook.Quarantine(v.Quarantine()) }); err != nil {
+		return err
+	}
+	if out == nil {
+		out = &v1.Quarantine{}
+	}
+	return c.sendValue(out)
+}
+
+func (c *call) endQuarantine(body *v1.EndQuarantineRequest) error {
+	if err := firstError(checkText("by", body.By), checkText("reason", body.Reason)); err != nil {
+		return err
+	}
+	if _, err := c.do(&core.EndQuarantine{Base: body.TokensAbove, By: body.By, Reason: body.Reason}); err != nil {
+		return err
+	}
+	return c.quarantine()
 }

@@ -141,22 +141,17 @@ func (c *call) definition() error {
 }
 
 func (c *call) definitions() error {
-	prefix, badPrefix := c.prefix()
-	after, badAfter := c.after()
-	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
-	if err := firstError(badPrefix, badAfter, badLimit); err != nil {
+	part, err := c.part()
+	if err != nil {
 		return err
 	}
 	var list []leasehold.Definition
 	var next string
-	if err := c.look(func(v core.View) { list, next = v.Definitions(c.namespace, prefix, after, limit) }); err != nil {
+	err = c.look(func(v core.View) { list, next = v.Definitions(c.namespace, part.prefix, part.after, part.limit) })
+	if err != nil {
 		return err
 	}
-	c.send(func(b *encode.Buffer) {
-		b.Open()
-		encode.Array(b, "items", list, func(v *leasehold.Definition) { b.Definition(c.namespace, v) })
-		b.Some("next", cursor(next))
-		c.endPage(b)
+	return sendPage(c, list, cursor(next), func(b *encode.Buffer, v *leasehold.Definition) {
+		b.Definition(c.namespace, v)
 	})
-	return nil
 }

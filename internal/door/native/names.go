@@ -2,7 +2,9 @@ package native
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -40,6 +42,36 @@ func (c *call) flag(name string) (bool, error) { return c.query.Flag(name) }
 func (c *call) prefix() (string, error) {
 	prefix := c.query.Get("prefix")
 	return prefix, checkText("prefix", prefix)
+}
+
+// A part is what of a list is asked for: at most limit of what begins with a prefix, after one.
+type part struct {
+	prefix, after string
+	limit         int
+}
+
+func (c *call) part() (p part, err error) {
+	var badPrefix, badAfter, badLimit error
+	p.prefix, badPrefix = c.prefix()
+	p.after, badAfter = c.after()
+	p.limit, badLimit = c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	return p, firstError(badPrefix, badAfter, badLimit)
+}
+
+// pageOf returns a part of a short list, by name.
+func pageOf[T any](all []T, p part, name func(T) string) v1.List[T] {
+	page := v1.List[T]{Items: []T{}}
+	for _, one := range all {
+		if strings.HasPrefix(name(one), p.prefix) && name(one) > p.after {
+			page.Items = append(page.Items, one)
+		}
+	}
+	slices.SortFunc(page.Items, func(a, b T) int { return strings.Compare(name(a), name(b)) })
+	if len(page.Items) > p.limit {
+		page.Items = page.Items[:p.limit]
+		page.Next = cursor(name(page.Items[p.limit-1]))
+	}
+	return page
 }
 
 // A cursor is a path in base64: paths that came in through another door may hold

@@ -24,7 +24,7 @@ func (o *operation) endless() bool { return o.name == "watch" }
 // global reports whether an operation is about the whole cluster, and so about no namespace. Who may do what is, but
 // for a question about a path.
 func (o *operation) global() bool {
-	return strings.HasPrefix(o.path, "/v1/cluster") ||
+	return strings.HasPrefix(o.path, "/v1/cluster") || o.path == "/v1/namespaces" ||
 		strings.HasPrefix(o.path, "/v1/access") && !strings.HasPrefix(o.params, "verb ")
 }
 
@@ -93,6 +93,7 @@ var operations = []operation{
 	{"versions", "GET", "/v1/versions/{path...}", "after limit", "RECORD VERSIONS path", asks((*call).versions)},
 	{"raise-tokens", "POST", "/v1/tokens/raise", "", "RAISETOKENS above", sends((*call).raiseTokens)},
 	{"txn", "POST", "/v1/txn", "", "TXN *", doesUpTo(v1.MaxTxnBody, (*call).toTxn, (*call).txn)},
+	{"namespaces", "GET", "/v1/namespaces", pageParams, "NAMESPACES", asks((*call).namespaces)},
 	{"cluster", "GET", "/v1/cluster", "", "CLUSTER GET", asks((*call).cluster)},
 	{"add-server", "POST", "/v1/cluster/members", "", "CLUSTER ADD name peer", sends((*call).addServer)},
 	{"upgrade-cluster", "POST", "/v1/cluster/upgrade", "", "CLUSTER UPGRADE", asks((*call).upgradeCluster)},

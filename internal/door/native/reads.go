@@ -21,12 +21,18 @@ func (c *call) look(fn func(core.View)) error {
 	return err
 }
 
-// endPage ends a page. RESP, which has no headers, has the revision there.
-func (c *call) endPage(b *encode.Buffer) {
-	if b.RESP() {
-		b.Number("revision", uint64(c.newest))
-	}
-	b.Close()
+// sendPage sends a page of a list. RESP, which has no headers, has the revision in it.
+func sendPage[T any](c *call, items []T, next string, write func(*encode.Buffer, *T)) error {
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", items, func(v *T) { write(b, v) })
+		b.Some("next", next)
+		if b.RESP() {
+			b.Number("revision", uint64(c.newest))
+		}
+		b.Close()
+	})
+	return nil
 }
 
 func (c *call) session() error {
@@ -46,25 +52,17 @@ func (c *call) session() error {
 }
 
 func (c *call) sessions() error {
-	prefix, badPrefix := c.prefix()
-	after, badAfter := c.after()
-	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
-	if err := firstError(badPrefix, badAfter, badLimit); err != nil {
+	part, err := c.part()
+	if err != nil {
 		return err
 	}
 	var list []leasehold.Session
 	var next string
-	err := c.look(func(v core.View) { list, next = v.Sessions(c.namespace, prefix, after, limit) })
+	err = c.look(func(v core.View) { list, next = v.Sessions(c.namespace, part.prefix, part.after, part.limit) })
 	if err != nil {
 		return err
 	}
-	c.send(func(b *encode.Buffer) {
-		b.Open()
-		encode.Array(b, "items", list, func(s *leasehold.Session) { b.Session(s, "", nil) })
-		b.Some("next", cursor(next))
-		c.endPage(b)
-	})
-	return nil
+	return sendPage(c, list, cursor(next), func(b *encode.Buffer, s *leasehold.Session) { b.Session(s, "", nil) })
 }
 
 func (c *call) resource() error {
@@ -85,28 +83,35 @@ func (c *call) resource() error {
 }
 
 func (c *call) resources() error {
-	prefix, badPrefix := c.prefix()
-	after, badAfter := c.after()
-	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	part, badPart := c.part()
 	all, badAll := c.flag("all")
 	filter, badFilter := c.filter()
-	if err := firstError(badPrefix, badAfter, badLimit, badAll, badFilter); err != nil {
+	if err := firstError(badPart, badAll, badFilter); err != nil {
 		return err
 	}
-	query := core.ListQuery{Prefix: prefix, After: after, Most: limit, All: all, Filter: filter}
+	query := core.ListQuery{Prefix: part.prefix, After: part.after, Most: part.limit, All: all, Filter: filter}
 	var list []leasehold.Status
 	var next string
 	err := c.look(func(v core.View) { list, next = v.Find(c.namespace, query) })
 	if err != nil {
 		return err
 	}
-	c.send(func(b *encode.Buffer) {
-		b.Open()
-		encode.Array(b, "items", list, b.Resource)
-		b.Some("next", cursor(next))
-		c.endPage(b)
+	return sendPage(c, list, cursor(next), (*encode.Buffer).Resource)
+}
+
+// namespaces lists those that exist and in which the asker may do anything. They are few: the cluster has a limit.
+func (c *call) namespaces() error {
+	part, bad := c.part()
+	var all []v1.Namespace
+	err := c.door.backend.Read(c.ctx, func(v core.View) {
+		for _, name := range v.Namespaces() {
+			all = append(all, v1.Namespace{Namespace: name})
+		}
 	})
-	return nil
+	if err := firstError(bad, err); err != nil {
+		return err
+	}
+	return c.sendValue(pageOf(all, part, func(n v1.Namespace) string { return n.Namespace }))
 }
 
 // maxLook is how many events one page of history may pass over: a page may be short and still have

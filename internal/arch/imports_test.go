@@ -67,21 +67,22 @@ var rules = []rule{
 	{of: "internal/access", never: []string{"internal/door", "internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
-	{of: "internal/load", only: []string{"", "api/v1"}},                                                                                                         // it must see what any client sees
-	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                                                                   // names, no figures
-	{of: "internal/resp", alone: true, only: []string{}},                                                                                                        // a protocol, for both of its ends
-	{of: "internal/resp/server", only: []string{"internal/resp", "internal/metric", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
+	{of: "internal/load", only: []string{"", "api/v1"}},                                                                                                                            // it must see what any client sees
+	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                                                                                      // names, no figures
+	{of: "internal/resp", alone: true, only: []string{}},                                                                                                                           // a protocol, for both of its ends
+	{of: "internal/resp/server", only: []string{"internal/resp", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
 	{of: "internal/resp/pipeline", only: []string{"internal/limit", "internal/resp"}},
 	{of: "internal/resp/words", only: []string{"internal/resp"}},
-	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
-	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
-	{of: "internal/limit", only: []string{}},                                                                         // time, no leases
-	{of: "internal/redial", only: []string{}},                                                                        // connections, no leases
-	{of: "internal/id", only: []string{}},                                                                            // text, no leases
-	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                             // processes and clocks, no leases
-	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                           // the format, for the door and who asks it
-	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}},                         // how blobs are kept, for both doors
-	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
+	{of: "internal/listen", only: []string{"", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
+	{of: "internal/certificate", only: []string{}},                                                                                      // files and keys, no leases
+	{of: "internal/limit", only: []string{}},                                                                                            // time, no leases
+	{of: "internal/socket", only: []string{"golang.org/x/sys/unix"}},                                                                    // connections, no leases
+	{of: "internal/redial", only: []string{}},                                                                                           // connections, no leases
+	{of: "internal/id", only: []string{}},                                                                                               // text, no leases
+	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                                                // processes and clocks, no leases
+	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                                              // the format, for the door and who asks it
+	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}},                                            // how blobs are kept, for both doors
+	{of: "internal/azureaccount", only: []string{}},                                                                                     // files and names, for the door and the command line
 	{of: "web", only: []string{}},                                 // files, and no idea what is in them
 	{of: "internal/demo", only: []string{"", "api/v1", "client"}}, // its actors are clients like any other
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold/leasehold/internal/metric"
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 // Limits say how many connections a port takes.
@@ -132,7 +133,7 @@ func (g *Gate) admit(accepted net.Conn) (c, evicted *Conn) {
 }
 
 func (g *Gate) enter(accepted net.Conn, from string, a *address) *Conn {
-	c := &Conn{Conn: accepted, gate: g, from: from}
+	c := &Conn{Conn: socket.New(accepted), gate: g, from: from}
 	g.addresses[from] = a // an eviction may have forgotten it
 	g.open++
 	a.open++

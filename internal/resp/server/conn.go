@@ -41,6 +41,7 @@ type Conn struct {
 	turn    turn // what is carried out next, alone
 
 	secure   bool        // or for another reason not to be read by a loop
+	outside  int         // how often it is read before it enters a loop again
 	expired  atomic.Bool // nothing more is read in a loop
 	draining atomic.Bool // what comes is refused
 
@@ -48,6 +49,7 @@ type Conn struct {
 
 	mu      sync.Mutex // guards what follows
 	written sync.Cond  // writing ended
+	stuck   []byte     // the rest of what was pushed and did not leave: nothing may leave before it
 	pushed  []byte     // what waits to be written
 	spare   []byte
 	held    bool // pushes wait for an answer
@@ -156,8 +158,7 @@ func (c *Conn) flush() bool {
 	for c.writing {
 		c.written.Wait()
 	}
-	b := append(c.out.Bytes(), c.pushed...)
-	c.pushed = c.pushed[:0]
+	b := c.unsent()
 	if len(b) > 0 && !c.ended {
 		c.writing = true
 		c.writeUnlocked(b)
@@ -172,11 +173,23 @@ func (c *Conn) flush() bool {
 	return !c.ended && !c.ending
 }
 
+// unsent takes all that waits to be written, in its order. The caller has the lock, and carries out the commands.
+func (c *Conn) unsent() []byte {
+	b := append(c.out.Bytes(), c.pushed...)
+	c.pushed = c.pushed[:0]
+	if len(c.stuck) > 0 {
+		b = append(c.stuck, b...)
+		c.stuck = nil
+	}
+	return b
+}
+
 // writePushed writes what was pushed, until there is nothing left. Its caller has set writing.
 func (c *Conn) writePushed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.pushed) > 0 && !c.ended {
+	c.sendPushed()
+	for len(c.pushed) > 0 && !c.ended && c.place == nil {
 		b := c.pushed
 		c.pushed = c.spare
 		c.writeUnlocked(b)
@@ -184,6 +197,20 @@ func (c *Conn) writePushed() {
 	}
 	c.writing = false
 	c.written.Broadcast()
+}
+
+// sendPushed sends what was pushed to a connection in a loop, which leaves it to a goroutine if the client does not
+// take all of it.
+func (c *Conn) sendPushed() {
+	if c.place == nil || c.held || c.ended {
+		return
+	}
+	n, err := c.place.send(c.pushed)
+	if rest := c.pushed[n:]; len(rest) > 0 || err != nil {
+		c.stuck, c.held = append(c.stuck, rest...), true
+		c.place.loop.post(c.place)
+	}
+	c.pushed = c.pushed[:0]
 }
 
 // writeUnlocked writes without the lock, which the caller has.

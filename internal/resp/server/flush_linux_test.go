@@ -2,12 +2,15 @@ package server
 
 import (
 	"net"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/resp"
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 // bareLoop returns a connection of a loop that does not run, and its client.
@@ -22,10 +25,11 @@ func bareLoop(t *testing.T, b *bench) (*loop, *Conn, *client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := listener.Accept()
+	accepted, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	theirs := socket.New(accepted).(*socket.Socket)
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 	_ = ours.SetDeadline(time.Now().Add(time.Minute))
 	l, err := newLoop(b.Server)
@@ -33,13 +37,13 @@ func bareLoop(t *testing.T, b *bench) (*loop, *Conn, *client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.post(nil) })
-	raw, err := theirs.(*net.TCPConn).SyscallConn()
+	c := b.open(t.Context(), theirs)
+	t.Cleanup(func() { b.close(c) })
+	fd, err := theirs.Detach()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := b.open(t.Context(), theirs)
-	t.Cleanup(func() { b.close(c) })
-	c.place = &place{conn: c, loop: l, raw: raw, left: make(chan struct{})}
+	c.place = &place{conn: c, loop: l, fd: fd, left: make(chan struct{})}
 	return l, c, &client{t: t, Conn: ours, reader: resp.NewReader(ours)}
 }
 
@@ -61,11 +65,57 @@ func TestLoopPushesAfterAWholeAnswer(t *testing.T) {
 		t.Error("the push leaves before the rest of the answer")
 	}
 	conn.mu.Unlock()
+	conn.attach(conn.net.(*socket.Socket))
 	go conn.flush()
 	if v, err := c.reader.Read(); err != nil || string(v.Text) != string(text) {
 		t.Fatalf("the answer is not what was written: %v", err)
 	}
 	c.expect("*(lh.watch x)")
+}
+
+// A push that a client takes slowly arrives whole, and what comes after it stays behind it.
+func TestLoopPushHalfWritten(t *testing.T) {
+	b := newBench(Config{Crowd: 1, Queue: 64 << 20})
+	c := b.dial(t, t.Context())
+	conn := b.connOf(t)
+	c.send("NOW 0") // the loop has it from now on
+	c.expect("*(0)")
+	text := strings.Repeat("x", 32<<20)
+	if err := push(conn, text); err != nil {
+		t.Error(err)
+	}
+	for { // until the rest of it waits for the client
+		conn.mu.Lock()
+		done := !conn.writing || conn.place == nil
+		conn.mu.Unlock()
+		if done {
+			break
+		}
+		runtime.Gosched()
+	}
+	if err := push(conn, "y"); err != nil {
+		t.Error(err)
+	}
+	c.send("HOT 1")
+	if got := c.read(); got != "*(lh.watch "+text+")" {
+		t.Fatalf("the first thing has %d bytes", len(got))
+	}
+	got := []string{c.read(), c.read()}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"*(1)", "*(lh.watch y)"}) {
+		t.Errorf("then came %q", got)
+	}
+}
+
+// A connection in a loop ends if somebody else closes it.
+func TestLoopClosedByOthers(t *testing.T) {
+	b := newBench(Config{Crowd: 1})
+	c := b.dial(t, t.Context())
+	c.send("NOW 0")
+	c.expect("*(0)")
+	_ = b.connOf(t).net.Close()
+	c.expect("EOF")
+	<-c.ended
 }
 
 // stall keeps the loop of a bench busy until the returned function is called.

@@ -19,8 +19,6 @@ func (s *Server) look() {
 		if late(c.asked.Load(), s.config.SendTime) || late(c.sent.Load(), s.config.TakeTime) {
 			s.slow.Add(1)
 			go c.end() // TLS takes its time to say goodbye
-		} else if c.lost() {
-			go c.end()
 		}
 	}
 	if len(s.conns) > 0 {

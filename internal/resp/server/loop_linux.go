@@ -2,11 +2,9 @@ package server
 
 import (
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,20 +14,19 @@ import (
 // waits until some are readable, reads and begins what has come on all of them, submits that
 // together, and writes the answers.
 //
-// Its epoll instance is itself a file that Go's poller waits for: an idle loop is a parked
-// goroutine and takes no thread. The connections stay in Go's poller as well. So whatever may
-// block (a command that runs, a client that does not read) is left to a goroutine, which uses
-// the connection as any other would, and gives it back to the loop when it is done.
+// It waits by itself, in a thread that it keeps, and Go's poller does not know its connections: that would wake another
+// thread for each request that comes while a batch is carried out. Whatever may block (a command that runs, a client
+// that does not read) is left to the connection's own goroutine, which uses it as any other would, and gives it back
+// to the loop later.
 type loop struct {
 	server *Server
-	epoll  *os.File
-	raw    syscall.RawConn
-	fd     int
+	epoll  int
 	wakeUp int // an eventfd in epoll
 
 	mu     sync.Mutex
 	places map[int32]*place // guarded by mu: by descriptor
-	posted []*place         // guarded by mu: those that a goroutine gave back, or that have ended
+	posted []*place         // guarded by mu: those that it shall look at; nil: it shall end
+	ended  bool             // guarded by mu: the descriptors are closed
 
 	// awaited is the batch that the loop's goroutine waits for. Who takes it away is the loop from then on.
 	awaited atomic.Pointer[round]
@@ -37,62 +34,56 @@ type loop struct {
 	// The rest belongs to the loop's goroutine.
 	active []*Conn // what it looks at in this turn
 	events [256]unix.EpollEvent
-	ready  int
 	next   []*Conn // what it looks at in the next turn
 	round  *round
 	relief *time.Timer
-	buf    []byte // for what reads and writes
-	count  int
-	errno  error
 	spare  [][]byte // buffers for connections that have something to read: idle ones have none
-	waits  func(fd uintptr) bool
-	polls  func(fd uintptr)
-	reads  func(fd uintptr) bool
-	writes func(fd uintptr) bool
 }
 
 func newLoop(s *Server) (*loop, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	l := &loop{server: s, fd: fd, places: map[int32]*place{}, round: s.newRound()}
+	l := &loop{server: s, epoll: epoll, places: map[int32]*place{}, round: s.newRound()}
+	l.wakeUp, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Close(epoll)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	if err := l.watch(l.wakeUp); err != nil {
+		l.close()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
 	l.relief = time.AfterFunc(time.Hour, l.relieve)
 	l.relief.Stop()
-	if err = unix.SetNonblock(fd, true); err == nil {
-		l.epoll = os.NewFile(uintptr(fd), "epoll")
-		l.raw, err = l.epoll.SyscallConn()
-	}
-	if err == nil {
-		l.wakeUp, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	}
-	if err == nil {
-		err = l.watch(l.wakeUp)
-	}
-	if err != nil {
-		return nil, err
-	}
-	l.waits = func(uintptr) bool { l.poll(); return l.ready > 0 }
-	l.polls = func(uintptr) { l.poll() }
-	l.reads = func(fd uintptr) bool { l.count, l.errno = unix.Read(int(fd), l.buf); return true }
-	l.writes = func(fd uintptr) bool { l.count, l.errno = unix.Write(int(fd), l.buf); return true }
 	go l.run()
 	return l, nil
 }
 
 // watch has the loop learn when something comes.
 func (l *loop) watch(fd int) error {
-	return unix.EpollCtl(l.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{
 		Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd),
 	})
 }
 
-func (l *loop) poll() {
-	n, err := unix.EpollWait(l.fd, l.events[:], 0)
-	l.ready = n
-	if err != nil {
-		l.ready = 0
+func (l *loop) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	_, _ = unix.Close(l.epoll), unix.Close(l.wakeUp)
+}
+
+// admit takes a connection into the loop.
+func (l *loop) admit(p *place) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.watch(p.fd); err != nil {
+		return err
 	}
+	l.places[int32(p.fd)] = p
+	return nil
 }
 
 // maxCalls is about how many commands share a batch, of all connections. A few that send many at
@@ -102,19 +93,20 @@ const maxCalls = 8192
 // post has the loop look at a connection.
 func (l *loop) post(p *place) {
 	l.mu.Lock()
-	first := len(l.posted) == 0
-	l.posted = append(l.posted, p)
-	l.mu.Unlock()
-	if first {
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	if len(l.posted) == 0 {
 		_, _ = unix.Write(l.wakeUp, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
+	l.posted = append(l.posted, p)
 }
 
 func (l *loop) run() {
 	for {
-		if err := l.wait(); err != nil {
-			_ = l.epoll.Close()
-			_ = unix.Close(l.wakeUp)
+		if l.wait() {
+			l.close()
 			return
 		}
 		l.active, l.next = l.next, l.active[:0]
@@ -129,42 +121,45 @@ func (l *loop) run() {
 	}
 }
 
-// wait waits until there is something to do, and lists what.
-func (l *loop) wait() error {
-	var err error
+// wait waits until there is something to do, and lists what. It reports whether the loop is over.
+func (l *loop) wait() (over bool) {
+	forEver := -1
 	if len(l.next) > 0 {
-		err = l.raw.Control(l.polls)
-	} else {
-		err = l.raw.Read(l.waits)
+		forEver = 0
 	}
+	n, err := unix.EpollWait(l.epoll, l.events[:], forEver)
 	if err != nil {
-		return err
+		n = 0 // a signal
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.events[:l.ready] {
+	for _, e := range l.events[:n] {
 		if p := l.places[e.Fd]; p != nil {
-			p.readable = true
 			p.last = p.last || e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
-			l.list(p)
+			l.readable(p)
 		}
 	}
 	for _, p := range l.posted {
 		if p == nil {
-			return io.EOF
+			return true
 		}
-		if p.away = p.lent.Load(); !p.away {
-			p.readable = true
-			l.list(p)
-		}
+		l.readable(p)
 	}
 	clear(l.posted)
 	l.posted = l.posted[:0]
-	return nil
+	return false
+}
+
+// readable lists a connection on which something may have come.
+func (l *loop) readable(p *place) {
+	if !p.away {
+		p.readable = true
+		l.list(p)
+	}
 }
 
 func (l *loop) list(p *place) {
-	if !p.listed && !p.away && !p.gone {
+	if !p.listed {
 		p.listed = true
 		l.next = append(l.next, p.conn)
 	}
@@ -212,21 +207,18 @@ func (l *loop) read(c *Conn) {
 			l.spare = l.spare[:n-1]
 		}
 	}
-	l.buf = c.in.Space()
-	err := p.raw.Read(l.reads)
-	if err == nil {
-		err = l.errno
-	}
+	space := c.in.Space()
+	n, err := unix.Read(p.fd, space)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		p.readable = false
 		p.over = c.expired.Load()
 	case errors.Is(err, unix.EINTR):
-	case err != nil || l.count == 0:
+	case err != nil || n == 0:
 		p.over = true
 	default:
-		p.readable = p.last || l.count == len(l.buf)
-		c.in.Filled(l.count)
+		p.readable = p.last || n == len(space)
+		c.in.Filled(n)
 	}
 }
 
@@ -280,7 +272,6 @@ func (l *loop) relieve() {
 			l.goOn(c)
 		default:
 			p.away = true
-			p.lent.Store(true)
 			theirs = append(theirs, c)
 		}
 	}
@@ -293,31 +284,23 @@ func (r *round) answerLeft() {
 	theirs := <-r.left
 	r.answer()
 	for _, c := range theirs {
-		go c.goOnAway()
+		c.place.loop.release(c.place)
 	}
 }
 
-// lendTo gives a connection to a goroutine, until that gives it back.
-func (l *loop) lendTo(c *Conn) {
-	c.place.away = true
-	c.place.lent.Store(true)
-	go c.goOnAway()
+// letGo leaves a connection to its own goroutine.
+func (l *loop) letGo(p *place) {
+	p.away = true
+	l.release(p)
 }
 
-// goOnAway carries out what the loop cannot: what blocks.
-func (c *Conn) goOnAway() {
-	p := c.place
-	if p.why == pauseTurn && (!c.ending || c.turn.bad != nil) {
-		c.perform()
-	}
-	p.why = pauseEmpty
-	if c.ending {
-		c.flush() // what comes after QUIT is not carried out
-	} else if !c.work() {
-		p.over = true
-	}
-	p.lent.Store(false)
-	p.loop.post(p)
+// release lets the goroutine of a connection go on that the loop no longer has.
+func (l *loop) release(p *place) {
+	l.mu.Lock()
+	delete(l.places, int32(p.fd))
+	l.mu.Unlock()
+	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.fd, nil)
+	close(p.left)
 }
 
 // goOn ends a connection's part of a batch.
@@ -325,7 +308,7 @@ func (l *loop) goOn(c *Conn) {
 	p := c.place
 	switch {
 	case p.why == pauseTurn && !c.ending && c.turn.blocks():
-		l.lendTo(c)
+		l.letGo(p)
 		return
 	case p.why == pauseTurn && (!c.ending || c.turn.bad != nil):
 		c.perform()
@@ -336,18 +319,13 @@ func (l *loop) goOn(c *Conn) {
 		c.clock()
 		l.keep(c.in.Idle())
 	}
-	if !l.flush(c) {
-		l.lendTo(c)
-		return
-	}
 	switch {
-	case c.ending || c.isEnded() || p.over && p.why == pauseEmpty:
-		l.remove(c)
-	case p.why != pauseEmpty || p.readable:
+	case !l.flush(c), c.ending, c.isEnded():
+		l.letGo(p)
+	case p.why != pauseEmpty || p.readable && !p.over:
 		l.list(p)
-	case l.server.deserted():
-		p.back = true
-		l.remove(c)
+	case p.over, l.server.deserted():
+		l.letGo(p)
 	}
 }
 
@@ -356,41 +334,21 @@ func (l *loop) goOn(c *Conn) {
 func (l *loop) flush(c *Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writing || c.ended {
-		return c.ended
+	if c.ended {
+		return true
 	}
-	b := append(c.out.Bytes(), c.pushed...)
-	c.pushed = c.pushed[:0]
+	b := c.unsent()
 	if len(b) == 0 {
 		c.held = false
 		return true
 	}
-	l.buf = b
-	err := c.place.raw.Write(l.writes)
-	if err == nil && l.errno == nil && l.count == len(b) {
+	n, err := c.place.send(b)
+	if err == nil && n == len(b) {
 		c.out.Reset(kept(b))
 		c.held = false
 		return true
 	}
 	// Pushes stay held: one that leaves now would be in the middle of an answer.
-	if err == nil && l.errno == nil {
-		b = b[:copy(b, b[l.count:])]
-	}
-	c.out.Reset(b)
+	c.out.Reset(b[:copy(b, b[n:])])
 	return false
-}
-
-func (l *loop) remove(c *Conn) {
-	p := c.place
-	p.gone = true
-	l.mu.Lock()
-	if l.places[p.fd] == p { // not that of a newer connection
-		delete(l.places, p.fd)
-	}
-	l.mu.Unlock()
-	_ = p.raw.Control(func(fd uintptr) { _ = unix.EpollCtl(l.fd, unix.EPOLL_CTL_DEL, int(fd), nil) })
-	c.mu.Lock()
-	c.place = nil
-	c.mu.Unlock()
-	close(p.left)
 }

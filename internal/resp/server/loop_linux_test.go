@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/resp"
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 // dial connects to a server by TCP. The connection is in the loop when dial returns.
@@ -27,10 +28,11 @@ func (b *bench) dial(t testing.TB, ctx context.Context) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := l.Accept()
+	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	theirs := socket.New(accepted)
 	c := &client{t: t, Conn: ours, reader: resp.NewReader(ours), ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
@@ -233,7 +235,7 @@ func TestLoopCrowd(t *testing.T) {
 	all := func(clients []*client) {
 		for range 3 {
 			for _, c := range clients {
-				c.send("HOT 1", "RUN 2")
+				c.send("HOT 1", "NOW 2")
 				c.expect("*(1)", "*(2)")
 			}
 		}

@@ -2,82 +2,121 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
-	"sync/atomic"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 // place is what a connection has that is in a loop.
 type place struct {
 	conn *Conn
 	loop *loop
-	raw  syscall.RawConn
-	fd   int32
+	fd   int           // which the loop reads and writes
 	left chan struct{} // closed when the loop has let go of it
-	lent atomic.Bool   // a goroutine has it
 
-	// The rest belongs to the loop, or to the goroutine that has it.
-	away     bool // a goroutine has it, as far as the loop knows
-	gone     bool // the loop has let go of it
-	back     bool // it goes on without the loop
+	// The rest belongs to the loop, and when that has let go of it, to the goroutine of the connection.
+	away     bool // the loop no longer has it
 	readable bool // there may be more to read
 	last     bool // the client sends no more: the end is told once, and may come with bytes before it
-	over     bool // nothing more can be read
+	over     bool // nothing more can be read, or is to be
 	listed   bool // it is in next
 	why      pause
 	calls    int // that are in the loop's round
 }
 
-// enter has the loop read a connection, and returns when it no longer does. It reports whether
-// the connection has ended; if not, its goroutine reads on.
+// enter has the loop read the connection, until something has to be done that may block. It reports whether the
+// connection goes on: its goroutine reads then.
 func (c *Conn) enter() bool {
-	if c.secure {
-		return false
-	}
-	c.secure = true // until we know
-	tcp := tcpOf(c.net)
-	if tcp == nil {
-		return false
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return false
+	s := c.socket()
+	if s == nil {
+		return true
 	}
 	l := c.server.enterLoop()
 	if l == nil {
-		return false
+		c.secure = true
+		return true
 	}
-	c.secure = false
-	defer c.server.leaveLoop()
-	p := &place{conn: c, loop: l, raw: raw, left: make(chan struct{})}
-	err = raw.Control(func(fd uintptr) {
-		p.fd = int32(fd)
-		c.mu.Lock()
-		if c.place = p; c.draining.Load() {
-			time.AfterFunc(time.Until(c.until), c.lingered)
-		}
-		c.mu.Unlock()
-		l.mu.Lock()
-		l.places[p.fd] = p
-		l.mu.Unlock()
-		if l.watch(int(fd)) != nil {
-			_ = c.net.Close()
-		}
-	})
-	if err != nil {
-		return false // it has ended
+	p := c.detach(s, l)
+	if p == nil {
+		c.server.leaveLoop()
+		return true
 	}
 	l.post(p) // something may have come before
 	<-p.left
-	return !p.back
+	goesOn := c.attach(s)
+	c.server.leaveLoop()
+	return goesOn && c.goOn(p) && !p.over
 }
 
-// tcpOf returns the plain TCP connection below a connection; nil: there is none.
-func tcpOf(c net.Conn) *net.TCPConn {
+// socket returns what a loop can read; nil: nothing.
+func (c *Conn) socket() *socket.Socket {
+	if c.secure {
+		return nil
+	}
+	s := socketOf(c.net)
+	c.secure = s == nil
+	return s
+}
+
+// detach takes the connection from Go's poller and gives it to the loop. It returns nil if that is not possible, or
+// not now.
+func (c *Conn) detach(s *socket.Socket, l *loop) *place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writing {
+		return nil
+	}
+	fd, err := s.Detach()
+	if err != nil {
+		return nil
+	}
+	p := &place{conn: c, loop: l, fd: fd, left: make(chan struct{})}
+	c.place = p
+	if l.admit(p) != nil {
+		c.place = nil
+		_ = s.Attach()
+		return nil
+	}
+	if c.draining.Load() {
+		time.AfterFunc(time.Until(c.until), c.lingered)
+	}
+	return p
+}
+
+// attach gives the connection back to Go's poller. It reports whether it goes on.
+func (c *Conn) attach(s *socket.Socket) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.place = nil
+	if s.Attach() != nil {
+		return false
+	}
+	_ = c.net.SetReadDeadline(c.until)
+	return true
+}
+
+// goOn carries out what the loop could not: what blocks. It reports whether the connection goes on.
+func (c *Conn) goOn(p *place) bool {
+	if p.why == pauseTurn && (!c.ending || c.turn.bad != nil) {
+		c.outside = visit
+		c.perform()
+	}
+	if c.ending {
+		c.flush() // what comes after QUIT is not carried out
+		return false
+	}
+	return c.work()
+}
+
+// socketOf returns the plain TCP connection below a connection; nil: there is none.
+func socketOf(c net.Conn) *socket.Socket {
 	for {
 		switch inner := c.(type) {
-		case *net.TCPConn:
+		case *socket.Socket:
 			return inner
 		case *tls.Conn:
 			return nil
@@ -124,9 +163,14 @@ func (c *Conn) wake() {
 	}
 }
 
-// lost reports whether somebody has closed the connection, which the loop would not notice.
-func (c *Conn) lost() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.place != nil && c.place.raw.Control(func(uintptr) {}) != nil
+// send writes what can be written at once. The caller has the connection's lock.
+func (p *place) send(b []byte) (int, error) {
+	n, err := unix.Write(p.fd, b)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return 0, nil
+	}
+	return 0, err
 }

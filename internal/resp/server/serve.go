@@ -19,11 +19,23 @@ func (c *Conn) serve() {
 		if err != nil {
 			return
 		}
-		if c.greeted && c.server.crowded() && c.enter() {
+		if c.mayEnter() && !c.enter() {
 			c.leave()
 			return
 		}
 	}
+}
+
+// visit is how often a connection is read by its own goroutine after it had to do something that blocks: it may do so
+// again, and to enter and leave a loop costs as much as some commands.
+const visit = 16
+
+func (c *Conn) mayEnter() bool {
+	if c.outside > 0 {
+		c.outside--
+		return false
+	}
+	return c.greeted && c.server.crowded()
 }
 
 // drain lets the connection go on for a while, in which what comes is refused: a command may be
@@ -81,6 +93,9 @@ func (c *Conn) work() bool {
 		r.await()
 		r.answer()
 		if why == pauseTurn {
+			if c.turn.blocks() {
+				c.outside = visit
+			}
 			c.perform()
 		}
 		if why == pauseEmpty || c.ending {

@@ -142,10 +142,13 @@ func (s *Server) Local() bool {
 	return err == nil && loopback(h)
 }
 
-// exposed refuses to let strangers in by accident. Certificates alone keep strangers out, and still let everybody
-// inside do everything.
-func (s *Server) exposed() error {
-	if _, err := host(s.Listen); err != nil || s.Local() || s.Insecure {
+// exposed refuses to let strangers in by accident at the client port.
+func (s *Server) exposed() error { return s.Exposed("listen", s.Listen) }
+
+// Exposed refuses to let strangers in by accident at an address, which a setting has, with the certificates of the
+// client port. Certificates alone keep strangers out, and still let everybody inside do everything.
+func (s *Server) Exposed(setting, address string) error {
+	if h, err := host(address); err != nil || loopback(h) || s.Insecure {
 		return nil
 	}
 	const tls = "--tls-cert and --tls-key (leasehold cert makes the files)"
@@ -162,8 +165,8 @@ func (s *Server) exposed() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("listen is %q: other machines can reach that address, and %s: give %s; or listen on 127.0.0.1; "+
-		"or give --insecure if you accept that", s.Listen, danger, missing)
+	return fmt.Errorf("%s is %q: other machines can reach that address, and %s: give %s; or listen on 127.0.0.1; "+
+		"or give --insecure if you accept that", setting, address, danger, missing)
 }
 
 // checkPeers settles what follows from the list of servers, and says what is wrong with

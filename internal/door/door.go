@@ -38,11 +38,12 @@ type Port struct {
 	Address string // to listen on
 	Setting string // the setting that has the address, for errors
 
-	TLS   certificate.Files // without Cert it is plain
-	Hosts []string          // names that it answers to, beside those of its certificate
+	TLS       certificate.Files // without Cert it is plain
+	SharedTLS bool              // instead: the certificates of the port that all doors share, if that has some
+	Hosts     []string          // names that it answers to, beside those of its certificate
 
 	HTTP     HTTP
-	Protocol *Protocol // if set, all that is spoken there: there is no HTTP then
+	Protocol *Protocol // if set, what its connections speak; without Matches all of them do, and there is no HTTP
 
 	MaxConnections int           // 0: 4,000
 	MaxHeader      int           // bytes of a request's headers; 0: 16 KiB

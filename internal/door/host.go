@@ -49,7 +49,10 @@ func NewOwnHost(b *Backend, c HostConfig, p *Port) *Host {
 	c.OnlyHTTP1, c.Wrap, c.Quiet = p.OnlyHTTP1, p.Wrap, p.Quiet
 	c.HTTP = []HTTP{p.HTTP}
 	if p.Protocol != nil {
-		c.HTTP, c.Protocols = nil, []*Protocol{p.Protocol}
+		c.Protocols = []*Protocol{p.Protocol}
+		if p.Protocol.Matches == nil {
+			c.HTTP = nil
+		}
 	}
 	return listen.NewHost(c)
 }

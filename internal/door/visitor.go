@@ -29,14 +29,14 @@ const judgedFor = time.Second
 // Visit returns the visitor of a connection. Its certificate counts until it shows something else.
 func (b *Backend) Visit(c net.Conn) *Visitor {
 	v := &Visitor{backend: b, shown: credential.Shown{From: c.RemoteAddr().String()}}
-	if state := stateOf(c); state != nil && len(state.VerifiedChains) > 0 {
+	if state := TLSOf(c); state != nil && len(state.VerifiedChains) > 0 {
 		v.shown.Certificate = state.VerifiedChains[0][0]
 	}
 	return v
 }
 
-// stateOf finds the TLS of a connection, below what others may have put around it.
-func stateOf(c net.Conn) *tls.ConnectionState {
+// TLSOf finds the TLS of a connection, below what others may have put around it; nil: it is plain.
+func TLSOf(c net.Conn) *tls.ConnectionState {
 	for c != nil {
 		if t, ok := c.(*tls.Conn); ok {
 			state := t.ConnectionState()

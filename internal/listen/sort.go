@@ -122,13 +122,13 @@ func (s *sorter) sort(conn *Conn) {
 // protocol returns what a connection speaks, nil for HTTP, and the connection with all its
 // bytes. A name that was negotiated in TLS decides; without one, the first bytes do.
 func (s *sorter) protocol(c net.Conn, name string) (*Protocol, net.Conn, error) {
-	if name == "h2" || name == "http/1.1" {
-		return nil, c, nil
-	}
 	for _, p := range s.host.config.Protocols {
 		if name != "" && p.ALPN == name || p.Matches == nil {
 			return p, c, nil
 		}
+	}
+	if name == "h2" || name == "http/1.1" {
+		return nil, c, nil
 	}
 	first := make([]byte, 512)
 	for n := 0; ; {

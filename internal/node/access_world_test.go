@@ -233,6 +233,9 @@ func (w *world) ask(who string, r request) reply {
 	}
 	defer response.Body.Close()
 	body, _ := readUntil(response.Body, r.until)
+	if strings.HasPrefix(r.path, "/v3/") {
+		body = plainEtcd(body)
+	}
 	return reply{response.StatusCode, response.Header, body}
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/azure"
 	"github.com/leasehold/leasehold/internal/door/console"
+	"github.com/leasehold/leasehold/internal/door/etcd"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 )
@@ -15,6 +16,7 @@ var doors = []door.Kind{
 	terraform.Kind, // the http backend of Terraform and OpenTofu
 	console.Kind,   // the web console
 	azure.Kind,     // Azure Blob Storage, on a port of its own
+	etcd.Kind,      // etcd v3: gRPC and JSON, also on a port of its own
 }
 
 // Settings are what the doors of a server add to its settings.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/listen"
@@ -38,7 +39,7 @@ func (s *server) openPorts(ctx context.Context) error {
 		if d.Port == nil {
 			continue
 		}
-		if err := s.openOwn(ctx, d.Port); err != nil {
+		if err := s.openOwn(ctx, d.Port, ring); err != nil {
 			return err
 		}
 	}
@@ -50,11 +51,17 @@ func (s *server) port(secure *tls.Config) listen.Config {
 	return listen.Config{TLS: secure, Log: s.log, Gates: s.gates, Linger: s.DrainLinger, DrainTimeout: s.DrainTimeout}
 }
 
-// openOwn opens the port that a door has for itself.
-func (s *server) openOwn(ctx context.Context, p *door.Port) error {
+// openOwn opens the port that a door has for itself. shared has the certificates of the port that all doors share.
+func (s *server) openOwn(ctx context.Context, p *door.Port, shared *certificate.Keyring) error {
 	var ring *certificate.Keyring
-	if p.TLS.Cert != "" {
-		var err error
+	var err error
+	switch {
+	case p.SharedTLS:
+		if err := s.Exposed(p.Setting, p.Address); err != nil {
+			return &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+		}
+		ring = shared
+	case p.TLS.Cert != "":
 		if ring, err = s.openRing(p.TLS, p.Clients); err != nil {
 			return err
 		}
@@ -64,6 +71,7 @@ func (s *server) openOwn(ctx context.Context, p *door.Port) error {
 		return err
 	}
 	own := s.port(listenTLS(ring))
+	own.Mutual = p.SharedTLS && s.TLS.CA != ""
 	own.Hosts = listen.NewHosts(certified(ring), append(p.Hosts, s.HostNames...)...)
 	s.ports[door.NewOwnHost(s.backend, own, p)] = listener
 	if p.Opened != nil {

@@ -1,0 +1,264 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/access/credential"
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/telemetry"
+)
+
+// A call is one call on its way through the door.
+type call struct {
+	*rpc
+	door        *Door
+	engine      *door.Witness
+	ctx         context.Context // with who asks
+	proof       *credential.Proof
+	address     string
+	stream      bool
+	needsLeader bool // the client wants to know at once when there is no leader
+	began       time.Time
+
+	// Of what it was about, for the journal.
+	resource string
+	id       string
+
+	waited bool // for a lock or an election
+	held   bool // for as long as the client waited
+}
+
+type callKey struct{}
+
+// callOf returns the call that a context belongs to.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// unary answers one call that has one answer.
+func (d *Door) unary(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
+	c, err := d.enter(ctx, info.FullMethod, false)
+	var answer any
+	if err == nil {
+		err = c.survive(func() (err error) {
+			answer, err = handler(c.ctx, request)
+			return err
+		})
+	}
+	return answer, c.end(err)
+}
+
+// streaming answers one call that is a stream.
+func (d *Door) streaming(
+	server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
+	c, err := d.enter(stream.Context(), info.FullMethod, true)
+	if err == nil {
+		leave := d.watchLeader(c)
+		err = c.survive(func() error { return handler(server, &called{stream, c.ctx}) })
+		leave()
+	}
+	return c.end(err)
+}
+
+// survive carries out a call, and ends that alone when it panics, as net/http does, and not the server.
+func (c *call) survive(do func() error) (err error) {
+	defer func() {
+		if said := recover(); said != nil {
+			c.door.backend.Log().Error("serving a call panicked", "method", c.method, "from", c.address, "panic", said,
+				"stack", string(debug.Stack()))
+			err = status.Error(codes.Internal, "the server made a mistake: its log has the details")
+		}
+	}()
+	return do()
+}
+
+// called is a stream whose context knows the call.
+type called struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context returns the context of the stream.
+func (s *called) Context() context.Context { return s.ctx }
+
+// enter finds out what is asked, and by whom.
+func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, error) {
+	c := &call{rpc: d.calls[method], door: d, engine: d.backend.Witness(), ctx: ctx, stream: stream, began: time.Now()}
+	meta, _ := metadata.FromIncomingContext(ctx)
+	c.needsLeader = first(meta, "hasleader") == "true"
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		c.address = p.Addr.String()
+	}
+	switch {
+	case c.rpc == nil:
+		c.rpc = &rpc{operation{name: "unknown", method: method}, nil}
+		return c, status.Errorf(codes.Unimplemented, "unknown method %s", door.Brief(method))
+	case d.backend.Stopping().Err() != nil:
+		return c, status.Error(codes.Unavailable, door.StoppingMessage)
+	case d.backend.Starting():
+		return c, status.Error(codes.Unavailable, door.StartingMessage)
+	}
+	if err := c.login(meta); err != nil {
+		return c, err
+	}
+	if c.instead != "" {
+		return c, status.Errorf(codes.Unimplemented, "%s is not part of Leasehold: %s", path.Base(c.method), c.instead)
+	}
+	c.ctx = context.WithValue(door.WithCaller(ctx, door.Caller{Origin: c.origin(), Proof: c.proof}), callKey{}, c)
+	return c, nil
+}
+
+// login finds out who asks: by a token, or by the certificate of the connection.
+func (c *call) login(meta metadata.MD) (err error) {
+	if anonymous[c.method] || !c.door.backend.AccessOn() {
+		return nil
+	}
+	shown := credential.Shown{Secret: secretOf(meta), From: c.address, Certificate: certificateOf(c.ctx)}
+	c.proof, err = c.door.backend.Prove(c.ctx, shown)
+	return err
+}
+
+// secretOf returns the token of a call. clientv3 sends what Authenticate gave it as "token"; the gateway and others
+// send "authorization", with or without the word Bearer.
+func secretOf(meta metadata.MD) string {
+	if token := first(meta, "token"); token != "" {
+		return token
+	}
+	value := first(meta, "authorization")
+	if scheme, token, found := strings.Cut(value, " "); found && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	return value
+}
+
+func first(meta metadata.MD, key string) string {
+	if all := meta.Get(key); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+// certificateOf returns the certificate of a client, if the handshake verified it.
+func certificateOf(ctx context.Context) *x509.Certificate {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	var state *tls.ConnectionState
+	switch info := p.AuthInfo.(type) {
+	case credentials.TLSInfo: // by way of net/http
+		state = &info.State
+	case *carried:
+		state = info.state
+	}
+	if state == nil || len(state.VerifiedChains) == 0 {
+		return nil
+	}
+	return state.VerifiedChains[0][0]
+}
+
+// connOf returns the connection that carries a call; nil if net/http has it.
+func connOf(ctx context.Context) net.Conn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(*carried); ok {
+			return info.conn
+		}
+	}
+	return nil
+}
+
+// origin is where the call comes from.
+func (c *call) origin() leasehold.Origin {
+	return leasehold.Origin{Actor: door.Principal(c.proof), Address: c.address, Door: doorName}
+}
+
+// about notes what a call is about, for the journal.
+func (c *call) about(resource, id string) {
+	if c != nil {
+		c.resource, c.id = resource, id
+	}
+}
+
+// end accounts for a call, and returns what the client is told.
+func (c *call) end(err error) error {
+	told := c.statusOf(err)
+	if c.account == nil {
+		return told
+	}
+	if !c.door.backend.Starting() && !door.Anonymous(err) {
+		c.engine.Note(err, c.writes, audit.Refusal{
+			Origin: c.origin(), Namespace: c.door.config.Namespace, Verb: c.noted, Resource: c.resource, ID: c.id,
+		})
+	}
+	outcome := telemetry.Outcome{
+		Namespace: c.door.config.Namespace, Took: time.Since(c.began), Waited: c.waited, Endless: c.stays && !c.waited,
+		Expected: c.ctx.Err() != nil || c.door.backend.Stopping().Err() != nil,
+	}
+	var e *leasehold.Error
+	switch {
+	case err == nil:
+	case c.held:
+		outcome.Err = &leasehold.Error{Code: leasehold.Held, Message: told.Error()}
+	case errors.As(err, &e):
+		outcome.Err = err
+	default:
+		outcome.Err = &leasehold.Error{Code: codeOf(told), Message: told.Error()}
+	}
+	c.account.Done(c.ctx, outcome)
+	return told
+}
+
+// do carries out a command for a call.
+func (d *Door) do(ctx context.Context, command core.Command) (core.Answer, error) {
+	if c := callOf(ctx); c != nil {
+		return c.engine.Do(ctx, command)
+	}
+	return d.backend.Do(ctx, command)
+}
+
+// read looks at the state.
+func (d *Door) read(ctx context.Context, fn func(core.View)) error { return d.backend.Read(ctx, fn) }
+
+// revision reads the newest revision of the namespace.
+func (d *Door) revision(ctx context.Context) (r leasehold.Revision, err error) {
+	err = d.read(ctx, func(v core.View) { r = v.History(d.config.Namespace).Revision })
+	return r, err
+}
+
+// noteRevision remembers the newest revision that was shown.
+func (d *Door) noteRevision(r leasehold.Revision) {
+	for old := d.newest.Load(); uint64(r) > old && !d.newest.CompareAndSwap(old, uint64(r)); old = d.newest.Load() {
+	}
+}
+
+// known is the newest revision that this server has shown, for answers that are not worth a read.
+func (d *Door) known() leasehold.Revision { return leasehold.Revision(d.newest.Load()) }
+
+// heard tells the journal of a call what the engine decided about a command that was submitted.
+func (c *call) heard(err error) {
+	if c != nil && err != nil {
+		c.engine.Heard(err)
+	}
+}

@@ -1,0 +1,277 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/leasehold/leasehold/internal/door"
+)
+
+// The gateway answers the same calls as JSON over HTTP: POST /v3/kv/range and so on. Which path is which call, the
+// protocol's own definition says. Bytes are in base64, and long numbers in quotes.
+
+// jsonCall is a call as the gateway makes it.
+type jsonCall struct {
+	door   *Door
+	impl   any
+	method string             // as gRPC names it
+	unary  grpc.MethodHandler // nil: it is a stream
+	stream *grpc.StreamDesc
+}
+
+// gatewayRoutes returns a route for each path of the gateway, and one for what is none.
+func (d *Door) gatewayRoutes() (routes []door.Route) {
+	for _, s := range d.services {
+		for i := range s.desc.Methods {
+			m := &s.desc.Methods[i]
+			method := "/" + s.desc.ServiceName + "/" + m.MethodName
+			routes = append(routes, jsonCall{door: d, impl: s.impl, method: method, unary: m.Handler}.routes()...)
+		}
+		for i := range s.desc.Streams {
+			m := &s.desc.Streams[i]
+			method := "/" + s.desc.ServiceName + "/" + m.StreamName
+			routes = append(routes, jsonCall{door: d, impl: s.impl, method: method, stream: m}.routes()...)
+		}
+	}
+	unknown := func(w http.ResponseWriter, _ *http.Request) {
+		writeFailure(w, status.Error(codes.NotFound, "Not Found"))
+	}
+	return append(routes, door.Route{Pattern: "/v3/", Handler: http.HandlerFunc(unknown)})
+}
+
+// routes are the paths of a call.
+func (c jsonCall) routes() (routes []door.Route) {
+	name := protoreflect.FullName(strings.ReplaceAll(c.method[1:], "/", "."))
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err != nil {
+		return nil
+	}
+	rule, ok := proto.GetExtension(found.Options(), annotations.E_Http).(*annotations.HttpRule)
+	if !ok || rule == nil {
+		return nil
+	}
+	for _, r := range append([]*annotations.HttpRule{rule}, rule.AdditionalBindings...) {
+		if path := r.GetPost(); path != "" {
+			routes = append(routes, door.Route{Pattern: path, Handler: c})
+		}
+	}
+	return routes
+}
+
+// ServeHTTP answers one request.
+func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		writeStatus(w, http.StatusNotImplemented, status.New(codes.Unimplemented, "Method Not Allowed"))
+		return
+	}
+	if c.stream != nil {
+		c.serveStream(w, r)
+		return
+	}
+	decode := func(m any) error {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+		if err != nil {
+			return status.Errorf(codes.InvalidArgument, "the body cannot be read: %v", err)
+		}
+		return decodeJSON(body, m.(proto.Message))
+	}
+	answer, err := c.unary(c.impl, incoming(r), decode, c.door.unary)
+	if err != nil {
+		writeFailure(w, err)
+		return
+	}
+	text, err := encoding.Marshal(answer.(proto.Message))
+	if err != nil {
+		writeFailure(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	door.WriteWithin(w, slowTime)
+	_, _ = w.Write(text) // whether it arrives is not for us to know
+}
+
+// maxJSON is how long a body can be: bytes take a third more in base64.
+const maxJSON = maxRequest * 3 / 2
+
+var encoding = protojson.MarshalOptions{UseProtoNames: true}
+
+// decodeJSON reads a request. Fields that nobody knows are passed over, as etcd does.
+func decodeJSON(body []byte, m proto.Message) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, m); err != nil {
+		return status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	return nil
+}
+
+// incoming returns the context of a request as gRPC would have it.
+func incoming(r *http.Request) context.Context {
+	meta := metadata.MD{}
+	if all := r.Header.Values("Authorization"); len(all) > 0 {
+		meta.Set("authorization", all...)
+	}
+	p := &peer.Peer{Addr: remote(r.RemoteAddr)}
+	if r.TLS != nil {
+		p.AuthInfo = credentials.TLSInfo{State: *r.TLS}
+	}
+	return metadata.NewIncomingContext(peer.NewContext(r.Context(), p), meta)
+}
+
+// remote is an address as net/http has it.
+type remote string
+
+// Network is the network of the address.
+func (remote) Network() string { return "tcp" }
+
+func (r remote) String() string { return string(r) }
+
+// serveStream answers one request with as many lines as there are answers.
+func (c jsonCall) serveStream(w http.ResponseWriter, r *http.Request) {
+	door.Unhurried(w)
+	s := &jsonStream{ctx: incoming(r), w: w, body: json.NewDecoder(io.LimitReader(r.Body, maxJSON))}
+	w.Header().Set("Content-Type", "application/json")
+	info := &grpc.StreamServerInfo{FullMethod: c.method, IsClientStream: c.stream.ClientStreams,
+		IsServerStream: c.stream.ServerStreams}
+	err := c.door.streaming(c.impl, s, info, c.stream.Handler)
+	switch {
+	case err == nil:
+	case !s.begun:
+		writeFailure(w, err)
+	default:
+		_ = s.line("error", failureOf(status.Convert(err)))
+	}
+}
+
+// A jsonStream is a stream of gRPC over a request of HTTP: the values in its body are what the client sends.
+type jsonStream struct {
+	ctx   context.Context
+	w     http.ResponseWriter
+	body  *json.Decoder
+	begun bool
+}
+
+// Context returns the context of the stream.
+func (s *jsonStream) Context() context.Context { return s.ctx }
+
+// SetHeader is not part of the gateway.
+func (s *jsonStream) SetHeader(metadata.MD) error { return nil }
+
+// SendHeader is not part of the gateway.
+func (s *jsonStream) SendHeader(metadata.MD) error { return nil }
+
+// SetTrailer is not part of the gateway.
+func (s *jsonStream) SetTrailer(metadata.MD) {}
+
+// RecvMsg reads the next value of the body.
+func (s *jsonStream) RecvMsg(m any) error {
+	var text json.RawMessage
+	err := s.body.Decode(&text)
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	case err != nil:
+		return status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	return decodeJSON(text, m.(proto.Message))
+}
+
+// SendMsg writes the next line.
+func (s *jsonStream) SendMsg(m any) error {
+	text, err := encoding.Marshal(m.(proto.Message))
+	if err != nil {
+		return err
+	}
+	return s.line("result", json.RawMessage(text))
+}
+
+func (s *jsonStream) line(key string, value any) error {
+	s.begun = true
+	text, err := json.Marshal(map[string]any{key: value})
+	if err != nil {
+		return err
+	}
+	door.WriteWithin(s.w, slowTime)
+	defer door.Unhurried(s.w)
+	if _, err := s.w.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.w).Flush()
+}
+
+// A failure is an error as the gateway of etcd writes it.
+type failure struct {
+	Code    codes.Code `json:"code"`
+	Message string     `json:"message"`
+	Details []struct{} `json:"details"`
+}
+
+func failureOf(s *status.Status) failure {
+	return failure{Code: s.Code(), Message: s.Message(), Details: []struct{}{}}
+}
+
+func writeFailure(w http.ResponseWriter, err error) {
+	s := status.Convert(err)
+	writeStatus(w, httpStatus(s.Code()), s)
+}
+
+func writeStatus(w http.ResponseWriter, code int, s *status.Status) {
+	text, _ := json.Marshal(failureOf(s))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(text) // whether it arrives is not for us to know
+}
+
+// gatewayRefuse tells why the port does not let a request in.
+func (d *Door) gatewayRefuse(w http.ResponseWriter, err error) {
+	writeStatus(w, door.StatusOf(err, http.StatusServiceUnavailable),
+		status.New(codes.Unavailable, err.Error()))
+}
+
+// httpStatus is what HTTP has for a code of gRPC, as grpc-gateway translates it.
+func httpStatus(code codes.Code) int {
+	switch code {
+	case codes.OK:
+		return http.StatusOK
+	case codes.Canceled:
+		return 499
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
+		return http.StatusBadRequest
+	case codes.DeadlineExceeded:
+		return http.StatusGatewayTimeout
+	case codes.NotFound:
+		return http.StatusNotFound
+	case codes.AlreadyExists, codes.Aborted:
+		return http.StatusConflict
+	case codes.PermissionDenied:
+		return http.StatusForbidden
+	case codes.Unauthenticated:
+		return http.StatusUnauthorized
+	case codes.ResourceExhausted:
+		return http.StatusTooManyRequests
+	case codes.Unimplemented:
+		return http.StatusNotImplemented
+	case codes.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,127 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// maxRenewals is how many renewals of one stream may be under way. A client that sends more waits.
+const maxRenewals = 256
+
+// A renewal is one keep-alive that was asked for.
+type renewal struct {
+	lease  int64
+	answer core.Answer
+	err    error
+	done   chan struct{} // closed when the two above are set
+}
+
+// LeaseKeepAlive renews sessions. A client with many leases sends many renewals at once: they are put in the log
+// together, and answered in the order in which they came.
+func (s leaseServer) LeaseKeepAlive(
+	stream grpc.BidiStreamingServer[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse],
+) error {
+	leave, err := s.backend.StayAs(s.backend.Metrics().Waiting)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := s.staying(stream.Context())
+	defer cancel()
+	renewals, ended := make(chan *renewal, maxRenewals), make(chan error, 1)
+	go func() {
+		ended <- s.takeRenewals(ctx, stream.Recv, renewals)
+		close(renewals)
+	}()
+	for r := range renewals {
+		if err := s.answerRenewal(ctx, stream, r); err != nil {
+			cancel()
+			return s.streamEnded(ctx, err)
+		}
+	}
+	return s.streamEnded(ctx, <-ended)
+}
+
+// takeRenewals submits what comes, until nothing does any more.
+func (s leaseServer) takeRenewals(
+	ctx context.Context, next func() (*pb.LeaseKeepAliveRequest, error), renewals chan<- *renewal,
+) error {
+	incoming := make(chan *pb.LeaseKeepAliveRequest)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			request, err := next()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case incoming <- request:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case request := <-incoming:
+			r := &renewal{lease: request.ID, done: make(chan struct{})}
+			select {
+			case renewals <- r:
+				s.submit(ctx, r)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case err := <-failed:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// submit puts a renewal in the log.
+func (s leaseServer) submit(ctx context.Context, r *renewal) {
+	command := &core.RenewSession{Namespace: s.config.Namespace, ID: sessionOf(r.lease)}
+	if command.ID == "" {
+		r.err = leasehold.ErrNotFound
+		close(r.done)
+		return
+	}
+	s.backend.Submit([]engine.Submission{{Ctx: ctx, Command: command, Done: func(answer core.Answer, err error) {
+		r.answer, r.err = answer, err
+		close(r.done)
+	}}})
+}
+
+// answerRenewal tells what a renewal came to. A lease that is not there has a TTL of 0, which is no error.
+func (s leaseServer) answerRenewal(
+	ctx context.Context, stream grpc.ServerStreamingServer[pb.LeaseKeepAliveResponse], r *renewal,
+) error {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	callOf(ctx).heard(r.err)
+	answer := &pb.LeaseKeepAliveResponse{Header: s.header(s.known()), ID: r.lease}
+	switch {
+	case r.err == nil:
+		answer.TTL = secondsOf(r.answer.Session.TTL)
+	case errors.Is(r.err, leasehold.ErrNotFound), errors.Is(r.err, leasehold.ErrLost):
+	default:
+		return r.err
+	}
+	return stream.Send(answer)
+}

@@ -47,8 +47,10 @@ func lease(w *world, p place) {
 func waiter(w *world, p place) {
 	w.do("vic", &core.Acquire{Namespace: p.space, Resource: p.path(), ID: "first-" + p.x, Holder: "first-" + p.x,
 		TTL: time.Hour})
+	// With a session: a waiter without one is gone after 15 s without a sign of life, and there is more to prepare.
+	w.do(p.owner, &core.OpenSession{Namespace: p.space, ID: "w-" + p.x, TTL: time.Hour})
 	w.do(p.owner, &core.Acquire{Namespace: p.space, Resource: p.path(), ID: "id-" + p.x, Holder: "h-" + p.x,
-		TTL: time.Hour, Wait: time.Hour})
+		Session: "w-" + p.x, Wait: time.Hour})
 }
 
 func session(w *world, p place) {

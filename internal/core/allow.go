@@ -59,14 +59,14 @@ func (s *State) begins(c Command) *leasehold.Error {
 }
 
 // nothingToWithdraw reports whether a withdrawal is done without doing anything. An id that is unknown may be
-// withdrawn: so it must be with one that the asker cannot see, and where the asker may take nothing, which cannot be on
-// its way then.
+// withdrawn: so it must be with one that the asker cannot see, and where the asker may take nothing: marks without a
+// session are the namespace's, and not for strangers to fill it with.
 func (s *State) nothingToWithdraw(r *Release, failure *leasehold.Error) bool {
 	if failure != nil {
 		return failure.Code == leasehold.NotFound
 	}
 	_, _, known := s.claimOwner(r.Namespace, r.ID)
-	return !known && !s.permit.MaySomewhere(access.Acquire, r.Namespace) &&
+	return !known && r.Session == "" && !s.permit.MaySomewhere(access.Acquire, r.Namespace) &&
 		!s.permit.MaySomewhere(access.Share, r.Namespace)
 }
 

@@ -82,10 +82,10 @@ func (p *phrase) putAccess(put *access.Items, parts []string) {
 			b.Principal, b.Group = "", group
 		}
 		put.Bindings = append(put.Bindings, b)
-	case "issuer": // NAME:GROUP: whose JWTs put everybody into a group
+	case "issuer": // NAME:GROUPS: whose JWTs put everybody into some groups
 		i := &access.Issuer{Name: parts[1], URL: "https://" + parts[1], Audiences: []string{"leases"}}
-		if parts[2] != "" {
-			i.Groups = []access.ClaimRule{{Claim: "sub", Value: "*", Group: parts[2]}}
+		for _, group := range listOf(parts[2]) {
+			i.Groups = append(i.Groups, access.ClaimRule{Claim: "sub", Value: "*", Group: group})
 		}
 		put.Issuers = append(put.Issuers, i)
 	case "certificate": // NAME:PATTERN:PRINCIPAL:GROUPS

@@ -262,14 +262,21 @@ func TestModelAgreesOnQuotas(t *testing.T) {
 	forEachSeed(t, func(seed uint64, j journal) error { return againstQuotas(t, seed, j) })
 }
 
-var crew = []*access.Asker{{Principal: "ci0:a"}, {Principal: "ci1:b"}, {Principal: "ci2:c"}}
+// The last one has its role by a group.
+var crew = []*access.Asker{{Principal: "ci0:a"}, {Principal: "ci1:b"}, {Principal: "ci2:c", Groups: []string{"team"}}}
 
-func crewIssuer(i int) *access.Issuer {
-	return &access.Issuer{Name: fmt.Sprint("ci", i), URL: "https://ci.example", Audiences: []string{"leases"}}
+// crewIssuer is who proves one of them, and puts it into a group.
+func crewIssuer(i int, group string) *access.Issuer {
+	return &access.Issuer{Name: fmt.Sprint("ci", i), URL: "https://ci.example", Audiences: []string{"leases"},
+		Groups: []access.ClaimRule{{Claim: "sub", Value: "*", Group: group}}}
 }
 
 func crewBinding(i int) *access.Binding {
-	return &access.Binding{Name: fmt.Sprint(i), Role: []string{"all", "some", "all"}[i], Principal: crew[i].Principal, Namespace: access.AllNamespaces}
+	b := &access.Binding{Name: fmt.Sprint(i), Role: []string{"all", "some", "all"}[i], Principal: crew[i].Principal, Namespace: access.AllNamespaces}
+	if crew[i].Groups != nil {
+		b.Principal, b.Group = "", crew[i].Groups[0]
+	}
+	return b
 }
 
 func againstQuotas(t *testing.T, seed uint64, j journal) error {
@@ -278,8 +285,9 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 	begin := crewPolicy(crewBinding(0), crewBinding(1), crewBinding(2))
 	begin.Put.Roles = append(begin.Put.Roles, &access.Role{Name: "all", Any: access.All, EndOnRevoke: true},
 		&access.Role{Name: "some", Any: access.All})
-	begin.Put.Issuers = []*access.Issuer{crewIssuer(0), crewIssuer(1), crewIssuer(2)}
-	gone := -1 // who has lost its role
+	begin.Put.Issuers = []*access.Issuer{crewIssuer(0, "team"), crewIssuer(1, "team"), crewIssuer(2, "team")}
+	gone := -1    // who has lost its role
+	left := false // by leaving its group
 	change := func(e entry, c *core.ChangeAccess) error {
 		result, err := state.Apply(stampOf(e.stamp), wallOf(e.stamp), []core.Command{c}, core.From{Askers: []*access.Asker{root}})
 		if err == nil && result.Answers[0].Err != nil {
@@ -303,19 +311,22 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 		case 0:
 			if gone < 0 && m.revoked == "" {
 				gone = chance.IntN(len(crew))
+				takes := takesFrom(chance, gone)
 				m.loses(stampOf(e.stamp), crew[gone].Principal, gone == 1)
-				remove := access.Keys{Bindings: []string{fmt.Sprint(gone)}}
-				if chance.IntN(3) == 0 { // or nothing proves it any more
-					remove = access.Keys{Issuers: []string{crewIssuer(gone).Name}}
+				if m.revoked == "" && takes.Remove.Issuers != nil { // it may have been in the group of another
+					m.revoked, m.keeps = crew[gone].Principal, true
 				}
-				if err := change(e, &core.ChangeAccess{Remove: remove}); err != nil {
-					return err
+				if left = takes.Put.Issuers != nil; change(e, takes) != nil {
+					return fmt.Errorf("%s cannot be taken away", writeCommand(takes))
 				}
 			}
 		case 1, 2, 3:
 			if gone >= 0 {
-				if err := change(e, &core.ChangeAccess{Put: access.Items{Bindings: []*access.Binding{crewBinding(gone)}, Issuers: []*access.Issuer{crewIssuer(gone)}}}); err != nil {
+				if err := change(e, &core.ChangeAccess{Put: access.Items{Bindings: []*access.Binding{crewBinding(gone)}, Issuers: []*access.Issuer{crewIssuer(gone, "team")}}}); err != nil {
 					return err
+				}
+				if left { // a rule of an issuer was replaced, which is looked at as if it took something away
+					m.loses(stampOf(e.stamp), crew[gone].Principal, true)
 				}
 				gone = -1
 			}
@@ -328,6 +339,17 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 		}
 	}
 	return nil
+}
+
+// takesFrom takes everything from one of the crew: its binding, what proves it, or the group by which it has its role.
+func takesFrom(chance *rand.Rand, i int) *core.ChangeAccess {
+	switch n := chance.IntN(6); {
+	case n < 2:
+		return &core.ChangeAccess{Remove: access.Keys{Issuers: []string{crewIssuer(i, "").Name}}}
+	case n < 4 && crew[i].Groups != nil:
+		return &core.ChangeAccess{Put: access.Items{Issuers: []*access.Issuer{crewIssuer(i, "others")}}}
+	}
+	return &core.ChangeAccess{Remove: access.Keys{Bindings: []string{fmt.Sprint(i)}}}
 }
 
 func (m *model) newQuota(chance *rand.Rand) *core.ChangeAccess {

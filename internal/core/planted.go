@@ -49,6 +49,8 @@ const (
 	AllIsOwn
 	// CountGone goes on counting leases for a quota that are over.
 	CountGone
+	// GrantToRevoked grants to a waiter that may not have what it waits for any more, if no tick ended the wait before.
+	GrantToRevoked
 )
 
 // Plant makes a state that was just made or read make a mistake from now on.

@@ -179,6 +179,9 @@ func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 		return 0, false
 	}
 	_, how, over := s.over(sp, waiter)
+	if s.plants(GrantToRevoked) {
+		_, how, over = s.overByTime(sp, waiter)
+	}
 	if at, own := waiter.end(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
 		return own, true // as before level 4: a wait that is over by now is told as that
 	}

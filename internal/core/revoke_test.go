@@ -16,9 +16,10 @@ var root = &access.Asker{Principal: "root", Token: "t0"}
 // crewPolicy lets root do everything, and others what a role allows that ends leases.
 func crewPolicy(bindings ...*access.Binding) *core.ChangeAccess {
 	c := &core.ChangeAccess{Put: access.Items{
-		Tokens:   []*access.Token{{ID: "t0", Hash: strings.Repeat("0", 32), Principal: "root"}},
-		Roles:    []*access.Role{{Name: "crew", Any: access.All &^ access.Of(access.Admin), EndOnRevoke: true}},
-		Issuers:  []*access.Issuer{{Name: "ci", URL: "https://ci.example", Audiences: []string{"leases"}}},
+		Tokens: []*access.Token{{ID: "t0", Hash: strings.Repeat("0", 32), Principal: "root"}},
+		Roles:  []*access.Role{{Name: "crew", Any: access.All &^ access.Of(access.Admin), EndOnRevoke: true}},
+		Issuers: []*access.Issuer{{Name: "ci", URL: "https://ci.example", Audiences: []string{"leases"},
+			Groups: []access.ClaimRule{{Claim: "team", Value: "team", Group: "team"}}}},
 		Bindings: []*access.Binding{{Name: "root", Role: "admin", Principal: "root", Namespace: access.AllNamespaces}},
 	}}
 	c.Put.Bindings = append(c.Put.Bindings, bindings...)

@@ -118,7 +118,7 @@ func (c *client) write(op *operation, command core.Command) {
 				w.count("registers swapped")
 			}
 		case errors.Is(err, leasehold.ErrUndecided), errors.Is(err, leasehold.ErrUnavailable), a.turned:
-		case a.asker != nil && (errors.Is(err, leasehold.ErrDenied) || errors.Is(err, leasehold.ErrLimited)):
+		case w.Access.Every > 0 && (errors.Is(err, leasehold.ErrDenied) || errors.Is(err, leasehold.ErrLimited)):
 		default:
 			w.violated("a register cannot be written: %v", err)
 		}

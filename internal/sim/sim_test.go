@@ -148,7 +148,7 @@ func TestVersions(t *testing.T) {
 // Who may do what changes all the time, and everybody tries what it may not, while everything else goes wrong.
 func TestAccess(t *testing.T) {
 	counts := clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything, Access: accessed}, *seeds/3)
-	for _, what := range []string{"denied", "changes of access", "refused for a quota", "holds", "registers written"} {
+	for _, what := range []string{"denied", "changes of access", "refused for a quota", "holds", "registers written", "grants to those who waited, judged"} {
 		if counts[what] == 0 {
 			t.Errorf("%s: none", what)
 		}

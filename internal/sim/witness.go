@@ -172,7 +172,13 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 	if may.Surely || answer.Err == nil || rights.Limited(answer) { // what is not allowed is not remembered
 		t.again(c, answer, events)
 	}
+	before := t.rights.On()
 	t.rights.Check(c, asker, may, answer, events)
+	if t.rights.On() && !before {
+		for _, o := range t.once { // from here on requests are told apart by who asks, and nobody was asked before
+			o.unasked = true
+		}
+	}
 	for _, e := range events {
 		t.ordered(e)
 		t.event(c, e)
@@ -236,8 +242,9 @@ func (t *witness) withdraw(c core.Command, a *access.Asker, answer core.Answer) 
 	if !ok || !r.Withdraw || answer.Err != nil || t.claims[id] != nil {
 		return
 	}
-	if a != nil && t.rights.On() && !t.rights.Somewhere(a, r.Namespace, access.Of(access.Acquire, access.Share)) {
-		return // what it may not take cannot be on its way
+	takes := a == nil || !t.rights.On() || t.rights.Somewhere(a, r.Namespace, access.Of(access.Acquire, access.Share))
+	if r.Session == "" && !takes {
+		return // it leaves no mark where it may take nothing
 	}
 	if r.Session == "" {
 		t.withdrawn[id] = &life{until: t.now + core.Time(memory)}

@@ -168,6 +168,7 @@ type outcome struct {
 	code    leasehold.Code // 0: it was done
 	mod     leasehold.Revision
 	succeed bool
+	unasked bool // nobody was asked who it is: the same name is another request since then, or is not
 }
 
 // request is the name of a command in its namespace; false: it has none.
@@ -214,6 +215,9 @@ func (t *witness) again(c core.Command, answer core.Answer, events []*leasehold.
 		if answer.Err == nil || t.revisions[name.space] > 0 {
 			t.once[name] = now
 		}
+		return
+	}
+	if before.unasked {
 		return
 	}
 	t.world.count("requests sent again")

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,11 +17,17 @@ func policy(bindings ...*Binding) *Policy {
 	return p.With(Keys{}, Items{Bindings: bindings})
 }
 
-// proving adds a certificate rule for each of some principals.
+// proving adds a certificate rule for each of some principals, which puts it into all groups that something is bound to.
 func (p *Policy) proving(principals ...string) *Policy {
 	var put Items
+	var groups []string
+	for _, b := range p.Items().Bindings {
+		if b.Group != "" && !slices.Contains(groups, b.Group) {
+			groups = append(groups, b.Group)
+		}
+	}
 	for _, name := range principals {
-		put.Certificates = append(put.Certificates, &Certificate{Name: name, SAN: "dns:" + name, Principal: name})
+		put.Certificates = append(put.Certificates, &Certificate{Name: name, SAN: "dns:" + name, Principal: name, Groups: groups})
 	}
 	return p.With(Keys{}, put)
 }

@@ -53,7 +53,8 @@ func (p *Policy) Permit(a *Asker) *Permit {
 }
 
 // Compile gathers what an asker may do. Who was proven by what is no longer in the policy may do nothing: the server
-// that sent the asker may know an older one. For the same reason a token has the groups that the policy says.
+// that sent the asker may know an older one. For the same reason a token has the groups that the policy says, and other
+// credentials have none that it has no rule for.
 func (p *Policy) Compile(a *Asker) *Permit {
 	if p == nil || a == &System {
 		return nil
@@ -87,7 +88,7 @@ func (p *Policy) Compile(a *Asker) *Permit {
 func (p *Policy) believe(a *Asker) (groups []string, revoked bool) {
 	if groups = a.Groups; a.Token == "" {
 		proven, _ := p.provesOther(a.Principal)
-		revoked = !proven
+		groups, revoked = p.provenIn(a.Principal, groups), !proven
 	} else if t, ok := p.tokens.Get(a.Token); ok && t.Principal == a.Principal {
 		groups = t.Groups
 	} else {

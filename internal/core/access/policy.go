@@ -18,6 +18,7 @@ type Policy struct {
 	tokens       btree.Map[string, *Token]
 	byHash       btree.Map[string, *Token]
 	ofPrincipal  btree.Map[string, int] // how many tokens a principal has
+	ofMember     btree.Map[string, int] // how many tokens put a principal into a group
 	roles        btree.Map[string, *Role]
 	bindings     btree.Map[string, *Binding]
 	bySubject    btree.Map[string, *Binding] // by subject and name
@@ -95,7 +96,8 @@ func (p *Policy) copy() *Policy {
 	return &Policy{
 		Revision: p.Revision, Declared: p.Declared, rules: p.rules,
 		tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
-		roles: *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
+		ofMember: *p.ofMember.Copy(),
+		roles:    *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
 		quotas: *p.quotas.Copy(), issuers: *p.issuers.Copy(), certificates: *p.certificates.Copy(),
 		ofRules: *p.ofRules.Copy(),
 	}
@@ -111,7 +113,7 @@ func (p *Policy) putToken(t *Token) {
 	p.dropToken(t.ID)
 	p.tokens.Set(t.ID, t)
 	p.byHash.Set(t.Hash, t)
-	count(&p.ofPrincipal, t.Principal, 1)
+	p.countToken(t, 1)
 }
 
 func (p *Policy) dropToken(id string) {
@@ -120,8 +122,18 @@ func (p *Policy) dropToken(id string) {
 		return
 	}
 	p.byHash.Delete(t.Hash)
-	count(&p.ofPrincipal, t.Principal, -1)
+	p.countToken(t, -1)
 }
+
+func (p *Policy) countToken(t *Token, more int) {
+	count(&p.ofPrincipal, t.Principal, more)
+	for _, group := range t.Groups {
+		count(&p.ofMember, member(t.Principal, group), more)
+	}
+}
+
+// member names a principal in a group.
+func member(principal, group string) string { return subject(principalSubject, principal) + group }
 
 func (p *Policy) putCertificate(c *Certificate) {
 	p.dropCertificate(c.Name)

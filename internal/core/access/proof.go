@@ -44,6 +44,68 @@ func (p *Policy) certifies(name string) (found bool, looked int) {
 	return found, p.certificates.Len()
 }
 
+// provesIn reports whether there may be a credential that proves a principal to be in a group. looked is how much was
+// looked at.
+func (p *Policy) provesIn(principal, group string) (found bool, looked int) {
+	if _, found = p.ofMember.Get(member(principal, group)); found || ofAccount(principal) {
+		return true, 1
+	}
+	looked = p.otherGroups(principal, func(g string) bool {
+		found = g == group
+		return !found
+	})
+	return found, looked
+}
+
+// ofAccount reports whether a principal is an account of Azure. Which groups it is in is each server's to know, as its
+// key is.
+func ofAccount(principal string) bool { return origin(principal) == AzureIssuer+":" }
+
+// provenIn returns those of some groups that somebody may be in who was proven by something other than a token.
+func (p *Policy) provenIn(principal string, groups []string) []string {
+	if len(groups) == 0 || ofAccount(principal) {
+		return groups
+	}
+	var may []string
+	p.otherGroups(principal, func(g string) bool {
+		may = append(may, g)
+		return true
+	})
+	slices.Sort(may)
+	not := func(group string) bool {
+		_, found := slices.BinarySearch(may, group)
+		return !found
+	}
+	if slices.ContainsFunc(groups, not) { // rarely: the server that sent them knows another policy
+		groups = slices.DeleteFunc(slices.Clone(groups), not)
+	}
+	return groups
+}
+
+// otherGroups calls yield with each group that a principal may be in by a certificate rule or an issuer, until it
+// returns false. Which of an issuer's rules are met is for its JWTs to say.
+func (p *Policy) otherGroups(principal string, yield func(group string) bool) (looked int) {
+	issuer, name, foreign := strings.Cut(principal, ":")
+	certified := foreign && issuer == CertificateIssuer
+	_, mapped := p.ofRules.Get(principal)
+	if i, ok := p.issuers.Get(issuer); foreign && ok {
+		for _, r := range i.Groups {
+			if looked++; !yield(r.Group) {
+				return looked
+			}
+		}
+	}
+	if !mapped && !certified {
+		return looked + 1
+	}
+	p.certificates.Scan(func(_ string, c *Certificate) bool {
+		looked++
+		mine := c.Principal == principal || c.Principal == "" && certified && c.Names(name)
+		return !mine || !slices.ContainsFunc(c.Groups, func(g string) bool { return !yield(g) })
+	})
+	return looked + 1
+}
+
 // Names reports whether a rule is for a name in a certificate, of the rule's kind: that of a host is in lower case.
 func (c *Certificate) Names(name string) bool {
 	kind, pattern, _ := strings.Cut(c.SAN, ":")

@@ -10,9 +10,9 @@ import (
 // A server that lags behind may send whom it believed before.
 func TestWhoCannotBeProvenAnyMoreMayNothing(t *testing.T) {
 	p := policy(&Binding{Role: "member", Group: "a", Namespace: "default"}).With(Keys{}, Items{
-		Issuers: []*Issuer{{Name: "ci"}},
-		Certificates: []*Certificate{{Name: "ops", SAN: "dns:x", Principal: "ops"}, {Name: "hosts", SAN: "dns:*.Example.com"},
-			{Name: "mail", SAN: "email:Ann@example.org"}},
+		Issuers: []*Issuer{{Name: "ci", Groups: []ClaimRule{{"sub", "*", "a"}}}},
+		Certificates: []*Certificate{{Name: "ops", SAN: "dns:x", Principal: "ops", Groups: []string{"a"}},
+			{Name: "hosts", SAN: "dns:*.Example.com", Groups: []string{"a"}}, {Name: "mail", SAN: "email:Ann@example.org", Groups: []string{"a"}}},
 	})
 	for _, c := range []struct {
 		who    string

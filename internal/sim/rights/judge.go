@@ -52,6 +52,7 @@ type spot struct{ space, name string }
 type owned struct {
 	by           *access.Asker // nil: nobody was asked who it is
 	path, holder string
+	take         access.Verb // what it took to ask for it
 	waits        bool
 }
 
@@ -248,12 +249,15 @@ func (j *Judge) May(c core.Command, a *access.Asker) Verdict {
 	return unknown
 }
 
-func (j *Judge) take(a *access.Asker, c *core.Acquire) Verdict {
-	v := access.Acquire
+func takeVerb(c *core.Acquire) access.Verb {
 	if c.Slots != 0 {
-		v = access.Share
+		return access.Share
 	}
-	return j.verb(a, v, spot{c.Namespace, c.Resource}, c.Holder, nil).and(j.uses(a, c.Namespace, c.Session))
+	return access.Acquire
+}
+
+func (j *Judge) take(a *access.Asker, c *core.Acquire) Verdict {
+	return j.verb(a, takeVerb(c), spot{c.Namespace, c.Resource}, c.Holder, nil).and(j.uses(a, c.Namespace, c.Session))
 }
 
 func (j *Judge) txn(a *access.Asker, c *core.Txn) Verdict {
@@ -352,9 +356,10 @@ func (j *Judge) Follow(c core.Command, a *access.Asker, e *leasehold.Event) {
 		delete(j.sessions, spot{e.Namespace, e.Session})
 	case leasehold.Queued, leasehold.Acquired:
 		if x := Asked(c, e); x != nil && j.claims[id] == nil {
-			j.claims[id] = &owned{by: a, path: e.Resource, holder: x.Holder}
+			j.claims[id] = &owned{by: a, path: e.Resource, holder: x.Holder, take: takeVerb(x)}
 		}
 		if claim := j.claims[id]; claim != nil {
+			j.granted(e, claim)
 			claim.waits = e.Kind == leasehold.Queued
 		}
 	case leasehold.Changed:
@@ -372,6 +377,18 @@ func (j *Judge) Follow(c core.Command, a *access.Asker, e *leasehold.Event) {
 		}
 	case leasehold.RecordDeleted:
 		delete(j.records, at)
+	}
+}
+
+// granted checks that who waited for something may still have it when it is granted.
+func (j *Judge) granted(e *leasehold.Event, c *owned) {
+	if e.Kind != leasehold.Acquired || !c.waits || c.by == nil || c.by.Principal == Root {
+		return
+	}
+	j.count("grants to those who waited, judged")
+	if !j.verb(c.by, c.take, spot{e.Namespace, c.path}, c.holder, nil).Perhaps {
+		j.violated("%s waited for %s as %s and was granted it, which it may not have any more", c.by.Principal, c.path,
+			e.ID)
 	}
 }
 

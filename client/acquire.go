@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/limit"
@@ -93,7 +94,10 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 		return nil, err
 	}
 	// A wait is counted from here over all sessions, so that trying again does not make it longer.
-	began := c.clock.Now()
+	var began time.Duration
+	if o.wait != 0 {
+		began = c.clock.Now()
+	}
 	for n := 0; ; n++ {
 		s, err := c.join(ctx, o)
 		if err != nil {

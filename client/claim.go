@@ -17,9 +17,9 @@ type claim struct {
 	session       *Session
 	holds         []*Hold // the first is that of the request itself, the others are those of its Also
 	request       store.Request
-	began         time.Duration // when the program called
+	began         time.Duration // when the program called, if it waits
 	sent          time.Duration // when the first request was sent
-	asked         time.Duration // when the last one was sent
+	asked         time.Duration // when the last one was sent, if the session is local
 	waited        bool          // it may have been granted after a wait: when is not known
 	watchedBefore bool          // the watch was complete when it began
 	maybeGranted  bool          // an attempt got no answer and may be granted, whatever another was told
@@ -65,10 +65,8 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 		a.maybeGranted = true // even if what has to confirm it is refused
 		err = a.granted(ctx, lease)
 	}
-	if err == nil || errors.Is(err, ErrExpired) {
-		if !s.alive() || err != nil && s.local {
-			err = errRetry // the process was paused: it was over before the answer was read
-		}
+	if errors.Is(err, ErrExpired) && (s.local || !s.alive()) {
+		err = errRetry // the process was paused: it was over before the answer was read
 	}
 	if err != nil {
 		a.withdraw(err)
@@ -95,7 +93,10 @@ func (a *claim) withdraw(err error) {
 
 // remainingWait returns how long the server may let it wait.
 func (a *claim) remainingWait() time.Duration {
-	if a.wait == asLongAsContext {
+	switch a.wait {
+	case 0:
+		return 0
+	case asLongAsContext:
 		return leasehold.MaxWait
 	}
 	return min(max(0, a.began+a.wait-a.session.clock()), leasehold.MaxWait)
@@ -175,8 +176,9 @@ const maxWaitPerRequest = 30 * time.Second
 // askOnce makes one attempt.
 func (a *claim) askOnce(ctx context.Context) (lease store.Grant, err error) {
 	keeper := a.session.client.store
-	// Read for each attempt: the answer says what remained at this one.
-	a.asked = a.session.clock()
+	if a.session.local {
+		a.asked = a.session.clock() // for each attempt: the answer says what remained at this one
+	}
 	if a.request.Wait == 0 {
 		err = once(ctx, 5*time.Second, func(ctx context.Context) (err error) {
 			lease, err = keeper.Acquire(ctx, a.request)
@@ -269,13 +271,12 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease store.Grant) error 
 		a.session.client.background(func(ctx context.Context) { _ = h.recheck(ctx) })
 	}
 	switch {
-	case behind:
+	// After a wait only the server knows when it was granted, and so when it ends.
+	case behind, lease.HoldLimit > 0 && a.waited:
 		h.recheckLimit(lease.HoldLimit > 0)
-		return h.recheck(ctx)
-	case lease.HoldLimit > 0 && a.waited:
-		// Only the server knows when it was granted, and so when it ends.
-		h.recheckLimit(true)
-		return h.recheck(ctx)
+		if err := h.recheck(ctx); err != nil {
+			return err
+		}
 	case lease.HoldLimit > 0:
 		h.setLimit(a.sent, deadlineAfter(a.sent, lease.HoldLimit))
 	}

@@ -104,8 +104,17 @@ func withValue(value []byte) Option { return func(o *options) { o.value = value 
 // options returns the options of a call, with the defaults of the client.
 func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
 	o := options{
-		items: slices.Clone(items), holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3),
+		items: items, holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3),
 	}
+	if len(given) == 0 {
+		return o
+	}
+	return o.changed(given)
+}
+
+// changed returns what options make of the defaults.
+func (o options) changed(given []Option) options {
+	o.items = slices.Clone(o.items)
 	for _, option := range given {
 		option(&o)
 	}

@@ -175,7 +175,7 @@ func (s *Session) hasNoRoom(err error) bool {
 func (s *Session) leave() {
 	s.mu.Lock()
 	s.acquiring--
-	s.idle = s.clock()
+	s.noteIdleLocked()
 	s.mu.Unlock()
 	s.lookIfUnused()
 }
@@ -194,11 +194,16 @@ func (s *Session) add(h *Hold, id string) bool {
 func (s *Session) remove(id string) {
 	s.mu.Lock()
 	delete(s.holds, id)
-	if len(s.holds) == 0 {
-		s.idle = s.clock()
-	}
+	s.noteIdleLocked()
 	s.mu.Unlock()
 	s.lookIfUnused()
+}
+
+// noteIdleLocked notes since when nothing uses the session, if nothing does.
+func (s *Session) noteIdleLocked() {
+	if len(s.holds) == 0 && s.acquiring == 0 {
+		s.idle = s.clock()
+	}
 }
 
 func (s *Session) hold(id string) *Hold {

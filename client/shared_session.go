@@ -67,11 +67,9 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			}
 			continue // it expired before the answer was read
 		}
-		select {
-		case <-s.ready:
-		case <-ctx.Done():
+		if err := s.awaitOpen(ctx); err != nil {
 			s.leave()
-			return nil, context.Cause(ctx)
+			return nil, err
 		}
 		// If opening failed, it failed under the context of another caller: this one tries for
 		// itself.
@@ -79,6 +77,21 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			return s, nil
 		}
 		s.leave()
+	}
+}
+
+// awaitOpen waits until somebody has opened the session, or failed to.
+func (s *Session) awaitOpen(ctx context.Context) error {
+	select {
+	case <-s.ready: // as nearly always: ctx.Done would cost a timer
+		return nil
+	default:
+	}
+	select {
+	case <-s.ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -167,9 +167,9 @@ const DefaultLimit = 100
 // Transient reports whether another attempt may succeed: nothing happened, or no answer says
 // whether it did. What is not a *leasehold.Error is a failure on the way to the store.
 func Transient(err error) bool {
-	var e *leasehold.Error
 	if err == nil || errors.Is(err, leasehold.ErrLost) {
 		return false
 	}
+	var e *leasehold.Error
 	return !errors.As(err, &e) || e.Code == leasehold.Unavailable || e.Code == leasehold.Undecided
 }

@@ -10,10 +10,11 @@ import (
 // The answers to commands, field by field.
 
 func (d *decoder) lease(v *resp.Value, l *Lease) {
+	some := new(optionalOfLease)
 	fields := d.Pairs(v)
 	for i := 0; i+1 < len(fields); i += 2 {
 		v := &fields[i+1]
-		switch string(fields[i].Text) {
+		switch key := fields[i].Text; string(key) {
 		case "namespace":
 			l.Namespace = d.Word(v)
 		case "resource":
@@ -31,27 +32,43 @@ func (d *decoder) lease(v *resp.Value, l *Lease) {
 		case "ttl":
 			l.TTL = d.someDuration(v)
 		case "expires":
-			l.Expires = d.someMoment(v)
+			l.Expires = place(v, &some.expires, d.moment)
 		case "remaining_ms":
-			l.RemainingMS = d.Millis(v)
+			l.RemainingMS = place(v, &some.remaining, d.Signed)
 		case "acquired":
-			l.Acquired = d.someMoment(v)
+			l.Acquired = place(v, &some.acquired, d.moment)
 		case "session":
 			l.Session = d.Text(v)
 		case "revision":
 			l.Revision = d.Number(v)
 		case "interventions":
-			l.Interventions = d.Optional(v)
+			l.Interventions = place(v, &some.interventions, d.Number)
 		case "waited_ms":
 			l.WaitedMS = v.Int
 		default:
-			d.rareOfLease(string(fields[i].Text), v, l)
+			d.rareOfLease(key, v, l)
 		}
 	}
 }
 
-func (d *decoder) rareOfLease(key string, v *resp.Value, l *Lease) {
-	switch key {
+// optionalOfLease is what a lease may lack, in one piece of memory.
+type optionalOfLease struct {
+	expires, acquired Time
+	remaining         int64
+	interventions     uint64
+}
+
+// place reads a field into its room, and returns that; nil if there is none.
+func place[T any](v *resp.Value, room *T, read func(v *resp.Value) T) *T {
+	if v.IsNull() {
+		return nil
+	}
+	*room = read(v)
+	return room
+}
+
+func (d *decoder) rareOfLease(key []byte, v *resp.Value, l *Lease) {
+	switch string(key) {
 	case "slots":
 		l.Slots = d.Count(v)
 	case "units":

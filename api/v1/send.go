@@ -83,7 +83,9 @@ func (c *Caller) doHere(ctx context.Context, r request, answer any) (http.Header
 				return nil, err
 			}
 		}
-		r.command.http(&r)
+		inHTTP := r // a copy, since it is allocated
+		r.command.http(&inHTTP)
+		r = inHTTP
 	}
 	response, err := c.openHere(ctx, r)
 	if err != nil {

@@ -88,14 +88,8 @@ func (d *Decoder) Optional(v *resp.Value) *uint64 {
 	return &n
 }
 
-// Millis returns a number of milliseconds; nil if there is none.
-func (d *Decoder) Millis(v *resp.Value) *int64 {
-	if v.IsNull() {
-		return nil
-	}
-	n := v.Int
-	return &n
-}
+// Signed returns a number that may have a sign.
+func (d *Decoder) Signed(v *resp.Value) int64 { return v.Int }
 
 // Names returns a list of texts.
 func (d *Decoder) Names(v *resp.Value) []string {

@@ -1,0 +1,198 @@
+package object
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Merge returns a tree with a JSON merge patch applied to it: what is null in the patch goes, objects are merged, and
+// everything else is replaced. Neither argument is changed.
+func Merge(tree, patch Tree) Tree {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	fields, _ := tree.(map[string]any)
+	merged := maps.Clone(fields)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	for name, change := range changes {
+		if change == nil {
+			delete(merged, name)
+			continue
+		}
+		merged[name] = Merge(merged[name], change)
+	}
+	return merged
+}
+
+// StrategicMerge returns a tree with a strategic merge patch applied to it. For a Lease that is a merge patch, but
+// that owners are merged by their uid, and finalizers are added. The directives $patch, $retainKeys,
+// $setElementOrder and $deleteFromPrimitiveList are understood.
+func StrategicMerge(tree, patch Tree) (Tree, error) { return strategic("", tree, patch) }
+
+// mergeKeys are the lists that are merged: by the value of a field, or, if that is empty, as sets of texts.
+var mergeKeys = map[string]string{"metadata.ownerReferences": "uid", "metadata.finalizers": ""}
+
+const (
+	directive      = "$patch"
+	deleteFrom     = "$deleteFromPrimitiveList/"
+	elementOrder   = "$setElementOrder/"
+	retainKeys     = "$retainKeys"
+	directiveStart = "$"
+)
+
+func strategic(path string, tree, patch Tree) (Tree, error) {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch, nil
+	}
+	fields, _ := tree.(map[string]any)
+	merged := maps.Clone(fields)
+	switch changes[directive] {
+	case "replace":
+		merged = nil
+	case "delete":
+		return map[string]any{}, nil
+	case nil, "merge":
+	default:
+		return nil, fmt.Errorf("%s: unknown directive %v: replace, merge and delete are allowed",
+			join(path, directive), changes[directive])
+	}
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	retain(merged, changes)
+	// Sorted, because what is deleted from a list has to be, before something is added to it.
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		if err := strategicField(path, merged, name, changes[name]); err != nil {
+			return nil, err
+		}
+	}
+	return merged, nil
+}
+
+func strategicField(path string, merged map[string]any, name string, change Tree) error {
+	at := join(path, name)
+	_, isList := mergeKeys[at]
+	switch list, found := strings.CutPrefix(name, deleteFrom); {
+	case found:
+		return deleteTexts(merged, list, change)
+	case strings.HasPrefix(name, elementOrder), name == directive, name == retainKeys:
+	case strings.HasPrefix(name, directiveStart):
+		return fmt.Errorf("%s: unknown directive", at)
+	case change == nil:
+		delete(merged, name)
+	case isList:
+		result, err := mergeList(at, merged[name], change)
+		merged[name] = result
+		return err
+	default:
+		result, err := strategic(at, merged[name], change)
+		merged[name] = result
+		return err
+	}
+	return nil
+}
+
+// retain drops the fields that a patch does not name, if it says so.
+func retain(merged, changes map[string]any) {
+	keys, ok := changes[retainKeys].([]any)
+	if !ok {
+		return
+	}
+	maps.DeleteFunc(merged, func(name string, _ any) bool { return !slices.Contains(keys, any(name)) })
+}
+
+// deleteTexts takes texts out of a list.
+func deleteTexts(merged map[string]any, name string, change Tree) error {
+	gone, ok := change.([]any)
+	if !ok {
+		return fmt.Errorf("%s%s has to be a list", deleteFrom, name)
+	}
+	kept, _ := merged[name].([]any)
+	merged[name] = slices.DeleteFunc(slices.Clone(kept), func(item any) bool {
+		return slices.ContainsFunc(gone, func(g any) bool { return sameText(item, g) })
+	})
+	return nil
+}
+
+func sameText(a, b Tree) bool {
+	x, ok := a.(string)
+	y, also := b.(string)
+	return ok && also && x == y
+}
+
+// mergeList merges a list with a key. An item with the directive delete goes; one that has the key of another is
+// merged with it; others are added.
+func mergeList(path string, list, change Tree) (Tree, error) {
+	items, ok := change.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%s has to be a list", path)
+	}
+	present, _ := list.([]any)
+	merged := slices.Clone(present)
+	key := mergeKeys[path]
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		if key != "" && fields == nil {
+			return nil, fmt.Errorf("%s has to be a list of objects", path)
+		}
+		if fields != nil && fields[directive] == "replace" {
+			return withoutDirectives(items), nil
+		}
+		at := slices.IndexFunc(merged, func(other any) bool { return sameItem(key, item, other) })
+		switch {
+		case fields != nil && fields[directive] == "delete":
+			if at >= 0 {
+				merged = slices.Delete(merged, at, at+1)
+			}
+		case at < 0:
+			merged = append(merged, item)
+		case key != "":
+			merged[at] = Merge(merged[at], item)
+		}
+	}
+	return merged, nil
+}
+
+// withoutDirectives returns the items of a list that replaces another.
+func withoutDirectives(items []any) []any {
+	return slices.DeleteFunc(slices.Clone(items), func(item any) bool {
+		fields, ok := item.(map[string]any)
+		return ok && fields[directive] != nil
+	})
+}
+
+func sameItem(key string, a, b Tree) bool {
+	if key == "" {
+		return sameText(a, b)
+	}
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	return sameText(x[key], y[key])
+}
+
+// Tree returns the object as JSON has it.
+func (l *Lease) Tree() (Tree, error) {
+	text, err := l.JSON()
+	if err != nil {
+		return nil, err
+	}
+	tree, _, err := ParseTree(text)
+	return tree, err
+}
+
+// A typed object is one with its kind, as JSON has it.
+type typed struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	*Lease
+}
+
+// JSON returns the object in JSON.
+func (l *Lease) JSON() ([]byte, error) { return json.Marshal(typed{Kind, APIVersion, l}) }

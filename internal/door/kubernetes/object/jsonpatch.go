@@ -82,7 +82,7 @@ func operate(tree Tree, fields map[string]any, budget *int) (Tree, string) {
 		}
 	case "remove":
 	default:
-		return nil, fmt.Sprintf("unknown operation %s: add, remove, replace, move, copy and test are allowed", quoted(name))
+		return nil, "unknown operation " + quoted(name) + ": add, remove, replace, move, copy and test are allowed"
 	}
 	switch name {
 	case "test":

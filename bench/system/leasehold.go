@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -102,9 +103,14 @@ func wires(address string) string {
 
 type leaseholdClient struct {
 	*client.Client
-	store *server.Store
-	id    string
-	n     int
+	id string
+	n  int
+
+	// The store is for what has no hold. It has connections of its own, and is opened once it is needed.
+	open   sync.Once
+	over   v1.CallerConfig
+	opened *server.Store
+	failed error
 }
 
 func dialLeasehold(ctx context.Context, s *Server, d Dialing) (Client, error) {
@@ -131,11 +137,12 @@ func newLeasehold(ctx context.Context, s *Server, d Dialing, over v1.CallerConfi
 		return nil, err
 	}
 	over.Servers, over.Namespace = s.first(d), "bench"
-	st, err := server.Open(ctx, over)
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return &leaseholdClient{Client: c, store: st, id: strings.ToLower(rand.Text()[:10])}, nil
+	return &leaseholdClient{Client: c, over: over, id: strings.ToLower(rand.Text()[:10])}, nil
+}
+
+func (c *leaseholdClient) store(ctx context.Context) (*server.Store, error) {
+	c.open.Do(func() { c.opened, c.failed = server.Open(ctx, c.over) })
+	return c.opened, c.failed
 }
 
 func (c *leaseholdClient) Acquire(ctx context.Context, r Request) (Hold, error) {
@@ -164,7 +171,10 @@ func heldIf(held bool, err error) error {
 
 func (c *leaseholdClient) Close() {
 	_ = c.Client.Close() // the servers are stopped next
-	_ = c.store.Close()
+	c.open.Do(func() {})
+	if c.opened != nil {
+		_ = c.opened.Close()
+	}
 }
 
 // leaseholdGroup is a session. Any of its holds renews it.
@@ -193,6 +203,10 @@ func (c *leaseholdClient) Group(ctx context.Context, ttl time.Duration, names []
 }
 
 func (c *leaseholdClient) Fill(ctx context.Context, prefix string, from, to int, until time.Time) error {
+	below, err := c.store(ctx)
+	if err != nil {
+		return err
+	}
 	for from < to && ctx.Err() == nil {
 		r := store.Request{Holder: "bench", TTL: time.Until(until)}
 		for i := from; i < min(to, from+leasehold.MaxTogether); i++ {
@@ -204,7 +218,7 @@ func (c *leaseholdClient) Fill(ctx context.Context, prefix string, from, to int,
 				r.Also = append(r.Also, store.Item{Ref: ref})
 			}
 		}
-		if _, err := c.store.Acquire(ctx, r); err != nil {
+		if _, err := below.Acquire(ctx, r); err != nil {
 			return err
 		}
 		from += 1 + len(r.Also)
@@ -232,7 +246,11 @@ func (c *leaseholdClient) Keep(ctx context.Context, n int, ttl time.Duration) (f
 }
 
 func (c *leaseholdClient) Watch(ctx context.Context, name string, began, seen func()) error {
-	for e, err := range c.store.Watch(ctx, store.WatchQuery{Prefix: name, Started: began}) {
+	below, err := c.store(ctx)
+	if err != nil {
+		return err
+	}
+	for e, err := range below.Watch(ctx, store.WatchQuery{Prefix: name, Started: began}) {
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -19,20 +19,21 @@ import (
 // fillers is how many clients acquire leases when there have to be many.
 const fillers = 16
 
-// fill acquires the leases of a range of numbers.
+// fill acquires the leases of a range of numbers. Each client takes one part after another.
 func (t *Trial) fill(ctx context.Context, clients []system.Client, from, to int, until time.Time) error {
 	const part = 2048
-	parts := (to - from + part - 1) / part
-	var done atomic.Int64
-	return atOnce(parts, len(clients), func(i int) error {
-		able, err := as[system.Filler](clients[i%len(clients)])
-		if err != nil {
-			return err
-		}
-		first := from + i*part
-		err = able.Fill(ctx, system.FillPrefix, first, min(to, first+part), until)
-		if n := done.Add(part); n%(32*part) == 0 {
-			t.Say("%d of %d leases", int64(from)+n, to)
+	var taken, done atomic.Int64
+	return atOnce(len(clients), len(clients), func(i int) error {
+		able, err := as[system.Filler](clients[i])
+		for err == nil {
+			first := from + int(taken.Add(part)-part)
+			if first >= to {
+				return nil
+			}
+			err = able.Fill(ctx, system.FillPrefix, first, min(to, first+part), until)
+			if n := done.Add(part); n%(32*part) == 0 {
+				t.Say("%d of %d leases", int64(from)+n, to)
+			}
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,8 @@ type Client struct {
 	clock      Clock
 	log        *slog.Logger
 	scheduler  *scheduler
-	name       string // the prefix of its sessions' ids
+	name       string        // the prefix of its sessions' ids
+	phase      time.Duration // sets its renewals apart from other clients'; see nextRenewal
 
 	largest       atomic.Uint64   // the largest token that it was granted
 	expired       atomic.Int64    // sessions, or leases without one, that expired since the last stall
@@ -100,8 +102,8 @@ func Open(_ context.Context, s store.Store, config Config) (*Client, error) {
 func newClient(config Config, s store.Store) *Client {
 	c := &Client{
 		config: config, store: s, clock: config.Clock, log: config.Log, name: newID()[10:] + ".", // 80 bits of chance
-		watchBegun: make(chan struct{}),
-		sessions:   map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{},
+		phase: rand.N(time.Hour), watchBegun: make(chan struct{}),
+		sessions: map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{},
 	}
 	c.sessionful, _ = s.(store.Sessions)
 	c.context, c.stop = context.WithCancel(context.Background())

@@ -45,7 +45,7 @@ func (s *Session) extend(sent time.Duration, answer store.SessionAnswer) bool {
 	if until > old {
 		s.deadline.Store(int64(until))
 	}
-	if at := sent + s.renewalInterval(); at > s.renewAt {
+	if at := s.nextRenewal(sent); at > s.renewAt {
 		s.renewAt = at
 	}
 	s.mu.Unlock()

@@ -38,7 +38,7 @@ func (s *Session) openLocal() error {
 	}
 	s.mu.Lock()
 	s.deadline.Store(int64(never))
-	s.renewAt = s.clock() + s.renewalInterval()
+	s.renewAt = s.nextRenewal(s.clock())
 	s.mu.Unlock()
 	s.client.scheduler.set(&s.timer, s.clock())
 	return nil
@@ -107,7 +107,7 @@ func (s *Session) renewLocal(ctx context.Context) error {
 		s.halved = max(0, halved-1)
 	}
 	if err == nil {
-		s.renewAt = max(s.renewAt, began+s.renewalInterval())
+		s.renewAt = max(s.renewAt, s.nextRenewal(began))
 	}
 	return err
 }

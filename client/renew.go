@@ -89,11 +89,14 @@ func (s *Session) attemptLimit() time.Duration {
 	return min(max(usableTTL(s.ttl)/5, 20*time.Millisecond), 10*time.Second)
 }
 
-// renewalInterval returns how long to wait between two renewals. The random tenth keeps clients
-// apart that were started together, for example by one deployment.
-func (s *Session) renewalInterval() time.Duration {
-	d := float64(usableTTL(s.ttl)) * s.renewal.fraction
-	return time.Duration(d * (0.9 + 0.2*rand.Float64()))
+// nextRenewal returns when to renew what was last renewed at a moment. Renewals of one client that are due within a
+// tenth of the interval are due at the same moment, so that they share a write, for servers too; these moments are
+// different for each client, since many may be started together, for example by one deployment.
+func (s *Session) nextRenewal(last time.Duration) time.Duration {
+	d := time.Duration(float64(usableTTL(s.ttl)) * s.renewal.fraction)
+	step := max(d/10, 1)
+	at := last + d + rand.N(step)
+	return at - (at+s.client.phase)%step
 }
 
 // fire does what is due: it ends the session, closes it if it is unused, or renews it. It runs on

@@ -91,14 +91,15 @@ func (e *endpoint) closeIdle() {
 type Choice struct {
 	*Caller
 	turn       int64
-	generation int // of its connections when it was chosen
+	at         time.Time // when it was chosen
+	generation int       // of its connections then
 }
 
 // Choose returns the server to ask now. If it fails, Leave it.
 func (s *Servers) Choose() Choice {
 	turn := s.current.Load()
 	c := s.all[int(turn%int64(len(s.all)))]
-	return Choice{c, turn, c.endpoint.connections.Dialled()}
+	return Choice{c, turn, time.Now(), c.endpoint.connections.Dialled()}
 }
 
 // Leave makes the next server the one to ask, unless somebody left this one already:
@@ -108,11 +109,13 @@ func (s *Servers) Leave(c Choice) { s.current.CompareAndSwap(c.turn, c.turn+1) }
 // LeaveSilent leaves a server that did not answer in time. Its connections may be dead: the next
 // attempt at it uses new ones. Whether a connection is dead cannot be known from here; a new one
 // costs little, and waiting for the old one would cost the next attempt too. If another request has
-// redialled since the server was chosen, the fresh connections are left alone.
+// redialled since the server was chosen, the fresh connections are left alone. So is a RESP connection on which
+// anything came meanwhile: then the server or this process is too busy, and dialling would add to it.
 func (s *Servers) LeaveSilent(c Choice) {
 	s.Leave(c)
-	if c.endpoint.connections.Redial(c.generation) && c.endpoint.wire != nil {
-		c.endpoint.wire.pool.Retire()
+	c.endpoint.connections.Redial(c.generation)
+	if c.endpoint.wire != nil {
+		c.endpoint.wire.pool.RetireSilent(c.at)
 	}
 }
 

@@ -340,6 +340,16 @@ func (c *Conn) Usable() bool {
 	return c.err == nil && !c.retired
 }
 
+// heardSince reports whether something came since a moment, if only its greeting.
+func (c *Conn) heardSince(at time.Time) bool { return time.Duration(c.heard.Load()) > at.Sub(c.born) }
+
+// busy reports whether replies are due.
+func (c *Conn) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.due.len() > 0
+}
+
 // Close ends the connection, and its calls. It waits for nothing.
 func (c *Conn) Close() { c.fail(errClosed) }
 

@@ -173,6 +173,29 @@ func (p *Pool) Retire() {
 	p.retireLocked()
 }
 
+// RetireSilent retires the connections on which nothing has come since a moment. One on which nothing is due either is
+// kept if another was heard: then the server can be reached.
+func (p *Pool) RetireSilent(since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var silent []*Conn
+	reached := false
+	for _, s := range p.sets {
+		s.each(func(_ Lane, c *Conn) {
+			if c.heardSince(since) {
+				reached = true
+			} else {
+				silent = append(silent, c)
+			}
+		})
+	}
+	for _, c := range silent {
+		if !reached || c.busy() {
+			c.Retire()
+		}
+	}
+}
+
 func (p *Pool) retireLocked() {
 	p.current.Store(nil)
 	for _, s := range p.sets {

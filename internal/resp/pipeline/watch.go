@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"crypto/tls"
+	"syscall"
 	"time"
 )
 
@@ -143,12 +145,22 @@ func (c *Conn) deadLocked() bool {
 	if w.patience.limit() == 0 || c.due.len() == 0 || c.quietLocked() < c.limitLocked() {
 		return false
 	}
-	if c.now()-w.at > w.patience.Within/2 {
-		// This process was paused: what has come was not read yet.
+	if c.now()-w.at > w.patience.Within/2 || c.hasUnread() {
+		// This process was paused, or has more to do than it can: what has come was not read yet.
 		w.since = c.now()
 		return false
 	}
 	return true
+}
+
+// hasUnread reports whether the system has something that was not read yet.
+func (c *Conn) hasUnread() bool {
+	conn := c.conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	return ok && unread(socket)
 }
 
 // unusedLocked reports whether nothing has used the connection for as long as it may be idle.

@@ -15,6 +15,12 @@ const (
 	secureCookie = "__Host-leasehold_session"
 )
 
+// The names of the cookie in which a browser keeps its sign-in while the person is at an issuer.
+const (
+	VisitCookie       = "leasehold_visit"
+	SecureVisitCookie = "__Host-" + VisitCookie
+)
+
 // maxCookie is how long the value of a cookie can be: browsers keep 4,096 bytes, with its name and attributes.
 const maxCookie = 3900
 

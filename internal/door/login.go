@@ -69,6 +69,22 @@ func (b *Backend) Prove(ctx context.Context, s credential.Shown) (*credential.Pr
 	return p, coded(err)
 }
 
+// SignsIn reports whether people can sign in with an issuer, of which this server is a client.
+func (b *Backend) SignsIn(issuer string, c credential.Client) bool { return b.login.SignsIn(issuer, c) }
+
+// Authorize returns the address at which an issuer asks the person at a browser who they are.
+func (b *Backend) Authorize(ctx context.Context, v credential.Visit) (string, error) {
+	address, err := b.login.Authorize(ctx, v)
+	return address, coded(err)
+}
+
+// Redeem returns the ID token for what a browser brought back from an issuer, and what it proves.
+func (b *Backend) Redeem(ctx context.Context, v credential.Visit, back credential.Return) (string,
+	*credential.Proof, error) {
+	jwt, proof, err := b.login.Redeem(ctx, v, back)
+	return jwt, proof, coded(err)
+}
+
 // coded gives a refusal its code.
 func coded(err error) error {
 	var r *credential.Refusal

@@ -67,7 +67,8 @@ type remote struct {
 	log       *slog.Logger
 
 	set     atomic.Pointer[keySet]
-	fetched atomic.Int64 // Unix nanoseconds
+	found   atomic.Pointer[places] // with the keys
+	fetched atomic.Int64           // Unix nanoseconds
 
 	mu       sync.Mutex // guards what follows
 	flight   chan struct{}
@@ -159,7 +160,7 @@ func (r *remote) start(now time.Time) chan struct{} {
 func (r *remote) fly(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
-	set, err := r.ask(ctx)
+	set, at, err := r.ask(ctx)
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,40 +175,54 @@ func (r *remote) fly(done chan struct{}) {
 	}
 	r.next, r.failures = now.Add(fetchPause), 0
 	r.fetched.Store(now.UnixNano())
+	r.found.Store(at)
 	if old := r.set.Load(); old == nil || old.text != set.text {
 		r.set.Store(set) // what was verified by the old ones is verified again
 	}
 }
 
-// ask finds out where the keys are, and fetches them.
-func (r *remote) ask(ctx context.Context) (*keySet, error) {
+// places returns where the issuer signs people in. The error is a *Refusal.
+func (r *remote) places(ctx context.Context) (*places, error) {
+	if r.current(r.now()) == nil {
+		_ = r.fetch(ctx) // what matters is whether there is something now
+	}
+	if at := r.found.Load(); at != nil && r.believed(r.now()) != nil {
+		return at, nil
+	}
+	return nil, unanswered(r.name)
+}
+
+// ask finds out where the keys are and where people sign in, and fetches the keys.
+func (r *remote) ask(ctx context.Context) (*keySet, *places, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, r.client), r.url)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var where struct {
+		places
 		URL string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&where); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.URL, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", where.URL, response.Status)
+		return nil, nil, fmt.Errorf("%s answers %s", where.URL, response.Status)
 	}
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return parseKeys(string(text))
+	set, err := parseKeys(string(text))
+	return set, &where.places, err
 }
 
 // cut keeps what somebody else wrote short enough for the log.

@@ -37,6 +37,8 @@ type Login struct {
 	cache    *cache
 	slow     slowdown
 	client   *http.Client
+
+	redeeming chan struct{} // one for each code that is being redeemed
 }
 
 // New returns a login.
@@ -56,7 +58,8 @@ func New(c Config) *Login {
 	if c.Cached == 0 {
 		c.Cached = maxCached
 	}
-	l := &Login{config: c, cache: newCache(c.Cached), slow: slowdown{addresses: map[netip.Prefix]time.Time{}}}
+	l := &Login{config: c, cache: newCache(c.Cached), slow: slowdown{addresses: map[netip.Prefix]time.Time{}},
+		redeeming: make(chan struct{}, maxRedeeming)}
 	l.client = careful(c.Client)
 	l.policies = &policies{local: c.Local, read: c.Fresh, index: l.index}
 	return l

@@ -60,11 +60,12 @@ const (
 	Unmapped    Reason = "unmapped"    // a certificate that no rule is for
 	Slowed      Reason = "slowed"      // too many failed from this address
 	Unreachable Reason = "unreachable" // the issuer's keys cannot be fetched
+	Code        Reason = "code"        // what a browser brought back from an issuer is not what it was sent for
 )
 
 // Reasons has all of them.
 var Reasons = []Reason{Missing, Malformed, Unknown, Expired, NotYet, Issuer, Audience, Algorithm, Signature, Claims,
-	Unmapped, Slowed, Unreachable}
+	Unmapped, Slowed, Unreachable, Code}
 
 // A Refusal is the error of a login that failed.
 type Refusal struct {

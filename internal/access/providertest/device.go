@@ -70,6 +70,10 @@ func (p *Provider) give(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, Set{"error": "invalid_grant", "error_description": "the session has ended"})
 		return
 	}
+	if r.FormValue("grant_type") == "authorization_code" {
+		p.redeem(w, r)
+		return
+	}
 	l := p.logins[r.FormValue("device_code")]
 	switch {
 	case l == nil:

@@ -1,5 +1,5 @@
 // Package providertest has an OpenID provider for tests: it publishes its keys, rotates them, signs what it is told to,
-// and logs people in by the device flow.
+// and logs people in by the device flow or the authorization code flow.
 package providertest
 
 import (
@@ -27,9 +27,12 @@ type Provider struct {
 	server *httptest.Server
 
 	Sessions Sessions // of those who log in; set before anybody does
+	Person   Person   // who sits at the browser; likewise
+	Nameless bool     // it does not say who it is when it sends a browser back; likewise
+	Secret   string   // of the client; empty: it has none; likewise
 
 	Discoveries, Fetches atomic.Int64
-	Refreshes            atomic.Int64
+	Refreshes, Redeemed  atomic.Int64
 	Down                 atomic.Bool
 	Hang                 chan struct{} // if set, answers wait for it
 
@@ -38,18 +41,21 @@ type Provider struct {
 	made   int
 	newest string // key, by which logins are signed
 	logins map[string]*login
+	codes  map[string]*visit
 	issued int
 }
 
 // Start starts a provider that ends with the test.
 func Start(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{t: t, keys: map[string]jose.SigningKey{}, logins: map[string]*login{}}
+	p := &Provider{t: t, keys: map[string]jose.SigningKey{}, logins: map[string]*login{},
+		codes: map[string]*visit{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", p.discover)
 	mux.HandleFunc("/keys", p.publish)
 	mux.HandleFunc("POST /device", p.ask)
 	mux.HandleFunc("POST /token", p.give)
+	mux.HandleFunc("GET /authorize", p.authorize)
 	p.server = httptest.NewServer(mux)
 	t.Cleanup(p.server.Close)
 	return p
@@ -69,6 +75,7 @@ func (p *Provider) discover(w http.ResponseWriter, _ *http.Request) {
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"issuer": p.URL(), "jwks_uri": p.URL() + "/keys",
 		"device_authorization_endpoint": p.URL() + "/device", "token_endpoint": p.URL() + "/token",
+		"authorization_endpoint": p.URL() + "/authorize", "authorization_response_iss_parameter_supported": !p.Nameless,
 		"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"}})
 }
 

@@ -38,7 +38,7 @@ func start(t testing.TB, options door.Options) *server {
 	e := memory.Start(engine.NewGoClock())
 	options.Version = v1.Version{Version: "1.2.3"}
 	s := &server{t: t, engine: e, backend: door.NewBackend(e, options)}
-	d, err := New(s.backend, built)
+	d, err := New(s.backend, built, clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestGreeting(t *testing.T) {
 // A browser gets the page while the server starts; the page then says so.
 func TestPagesWhileStarting(t *testing.T) {
 	b := door.NewStarting(door.Options{})
-	d, err := New(b, built)
+	d, err := New(b, built, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestPagesWhileStarting(t *testing.T) {
 // What was built can be served, and is in nobody's way.
 func TestWhatWasBuilt(t *testing.T) {
 	b := door.NewStarting(door.Options{})
-	d, err := New(b, web.Files())
+	d, err := New(b, web.Files(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,10 +246,10 @@ func TestWhatWasBuilt(t *testing.T) {
 	if total > 150_000 {
 		t.Errorf("a browser has to fetch %d bytes, and should at most 150,000", total)
 	}
-	if _, err := New(b, fstest.MapFS{}); err == nil {
+	if _, err := New(b, fstest.MapFS{}, nil); err == nil {
 		t.Error("a console without a page is served")
 	}
-	if _, err := New(b, fstest.MapFS{"index.html": {}, "x.exe": {}}); err == nil {
+	if _, err := New(b, fstest.MapFS{"index.html": {}, "x.exe": {}}, nil); err == nil {
 		t.Error("a file of an unknown type is served")
 	}
 }

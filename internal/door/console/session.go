@@ -19,8 +19,16 @@ import (
 // sessionPath is where people sign in and out, and where the page asks who has.
 const sessionPath = "/console/session"
 
-// verbs are what the metrics call the methods there.
-var verbs = map[string]string{http.MethodGet: "session", http.MethodPost: "sign-in", http.MethodDelete: "sign-out"}
+// The verbs are what the metrics call that is done here.
+const (
+	verbSession  = "session"
+	verbSignIn   = "sign-in"
+	verbSignOut  = "sign-out"
+	verbLeave    = "leave-for-issuer"
+	verbComeBack = "come-back-from-issuer"
+)
+
+var verbs = []string{verbSession, verbSignIn, verbSignOut, verbLeave, verbComeBack}
 
 // longest is how long nobody has to sign in again. A person who leaves a browser open is not there for ever.
 const longest = 8 * time.Hour
@@ -32,18 +40,19 @@ type session struct {
 	Groups     []string   `json:"groups,omitempty"`
 	Credential string     `json:"credential,omitempty"` // its kind
 	Until      *time.Time `json:"until,omitempty"`      // absent: it does not end by itself
+	Issuers    []issuer   `json:"issuers,omitempty"`    // with which people can sign in
 	Problem    string     `json:"problem,omitempty"`    // why what the browser has kept no longer counts
 }
 
 // accounted answers with a problem if there is one, and counts the request.
-func (d *Door) accounted(method string, serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+func (d *Door) accounted(verb string, serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		err := serve(w, r)
-		if err != nil {
+		if err != nil && verb != verbComeBack { // there the browser has been sent on
 			refuse(w, r, err)
 		}
-		d.verbs[method].Done(r.Context(), telemetry.Outcome{Err: err, Took: time.Since(began),
+		d.verbs[verb].Done(r.Context(), telemetry.Outcome{Err: err, Took: time.Since(began),
 			Expected: err != nil && d.backend.Expected(r)})
 	}
 }
@@ -52,6 +61,9 @@ func (d *Door) accounted(method string, serve func(http.ResponseWriter, *http.Re
 func (d *Door) session(w http.ResponseWriter, r *http.Request) error {
 	s, err := d.who(w, r)
 	if err == nil {
+		if s.Access {
+			s.Issuers = d.issuers()
+		}
 		answer(w, http.StatusOK, "application/json", s)
 	}
 	return err
@@ -169,25 +181,35 @@ func byTLS(r *http.Request) bool {
 // maxBody is how long a request to sign in can be.
 const maxBody = 16 << 10
 
-// readToken reads the body of a request to sign in.
+// readToken reads the body of a request to sign in with a token.
 func readToken(w http.ResponseWriter, r *http.Request) (string, error) {
+	var sent struct {
+		Token string `json:"token"`
+	}
+	if err := readBody(w, r, &sent); err != nil {
+		return "", err
+	}
+	if sent.Token = strings.TrimSpace(sent.Token); sent.Token == "" {
+		return "", door.Invalid(`send {"token": "…"}, with a token of this server or a JWT of an issuer that it trusts`)
+	}
+	return sent.Token, nil
+}
+
+// readBody reads a body that is JSON.
+func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return "", door.Invalidly(http.StatusUnsupportedMediaType,
+		return door.Invalidly(http.StatusUnsupportedMediaType,
 			"send JSON, with the header Content-Type: application/json")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return "", door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBody)
+		return door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBody)
 	case err != nil:
-		return "", door.Invalid("the body cannot be read: %v", err)
+		return door.Invalid("the body cannot be read: %v", err)
+	case json.Unmarshal(body, into) != nil:
+		return door.Invalid("the body is not a JSON object with texts")
 	}
-	var sent struct {
-		Token string `json:"token"`
-	}
-	if json.Unmarshal(body, &sent) != nil || strings.TrimSpace(sent.Token) == "" {
-		return "", door.Invalid(`send {"token": "…"}, with a token of this server or a JWT of an issuer that it trusts`)
-	}
-	return strings.TrimSpace(sent.Token), nil
+	return nil
 }

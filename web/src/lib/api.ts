@@ -121,6 +121,7 @@ export const api = {
   holds: (namespace: string, query: Query = {}) => get<List<Hold>>('/v1/holds', { namespace, query }),
   audit: (namespace: string, query: Query = {}) => get<List<Operation>>('/v1/audit', { namespace, query }),
   definitions: (namespace: string, after?: string) => get<List<Definition>>('/v1/definitions', { namespace, query: { after, limit: 1_000 } }),
+  namespaces: (after?: string) => get<List<{ namespace: string }>>('/v1/namespaces', { query: { after, limit: 1_000 } }),
   limits: () => get<Limits>('/v1/cluster/limits'),
   metrics: async () => (await send('/metrics', { accept: 'text/plain' })).text(),
   cluster: () => get<Cluster>('/v1/cluster'),
@@ -148,6 +149,8 @@ export const api = {
     post<unknown>('/v1/acknowledge', namespace, { resource: ending.resource, token: ending.token, by, reason }),
   session: () => get<Session>('/console/session'),
   signIn: (token: string) => post<Session>('/console/session', undefined, { token }),
+  /** visitIssuer begins a sign-in with an issuer, and returns where to send the browser. */
+  visitIssuer: (issuer: string, to: string) => post<{ location: string }>('/console/oidc', undefined, { issuer, to }),
   signOut: () => send('/console/session', { method: 'DELETE' }),
   ready: async () => (await send('/readyz?verbose', { accept: 'text/plain' })).text(),
 }

@@ -57,6 +57,11 @@ class Session {
     await this.load()
   }
 
+  /** visit leaves for an issuer, which sends the browser back when it knows who sits there. */
+  async visit(issuer: string, to: string): Promise<void> {
+    location.assign((await api.visitIssuer(issuer, to)).location)
+  }
+
   async signOut(): Promise<void> {
     await api.signOut().catch(() => undefined)
     this.lost()

@@ -253,7 +253,8 @@ export interface Session {
   principal?: string
   groups?: string[]
   until?: string
-  issuers?: { name: string; url?: string }[]
+  issuers?: { name: string }[]
+  problem?: string
 }
 
 export interface Definition {

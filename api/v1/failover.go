@@ -32,7 +32,7 @@ func NewServers(config CallerConfig) (*Servers, error) {
 	}
 	client := config.Client
 	if client == nil {
-		client = newClient(config.TLS, config.Dial)
+		client = redial.NewClient(config.TLS, config.Dial)
 	}
 	if err := config.Wire.check(); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func NewServers(config CallerConfig) (*Servers, error) {
 			return nil, err
 		}
 		if config.Token != nil {
-			c.endpoint.client.CheckRedirect = stayHere
+			c.endpoint.client.CheckRedirect = redial.StayHere
 		}
 		s.all = append(s.all, c)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/redial"
 )
 
 // A request is what becomes one HTTP request at each server that it is sent to. It is built again
@@ -53,6 +55,7 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	case body != nil:
 		hr.Header.Set("Content-Type", "application/json")
 	}
+	hr.Header.Set("User-Agent", redial.Agent())
 	// The options come last: they are the caller's own.
 	for name, values := range r.header {
 		hr.Header[name] = values

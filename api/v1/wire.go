@@ -68,10 +68,11 @@ func newWire(e *endpoint, config CallerConfig) (*wire, error) {
 	}
 	how := pipeline.PoolConfig{
 		Host: u.Host, Dial: config.Dial, Protocol: "leasehold-resp", Idle: redial.IdleTimeout, Forced: w.forced,
-		Greeting: w.greeting, Greeted: []func(*resp.Value) error{w.welcomed, w.introduced}, Patience: w.patience,
+		Greeting: w.greeting, Greeted: []func(*resp.Value) error{w.welcomed, w.introduced, named},
+		Patience: w.patience,
 	}
 	if how.Dial == nil {
-		how.Dial = newDialer().DialContext
+		how.Dial = redial.NewDialer().DialContext
 	}
 	port := "80"
 	if u.Scheme == "https" {
@@ -115,8 +116,12 @@ func (w *wire) greeting(token string) []byte {
 	if token != "" {
 		hello = append(hello, "AUTH", "default", token)
 	}
-	return w.introduction(resp.AppendCommand(nil, hello...))
+	b := w.introduction(resp.AppendCommand(nil, hello...))
+	return resp.AppendCommand(b, "CLIENT", "SETINFO", "LIB-NAME", redial.Agent())
 }
+
+// named takes the answer to our name, which no server needs.
+func named(*resp.Value) error { return nil }
 
 // introduction appends our own greeting.
 func (w *wire) introduction(b []byte) []byte {

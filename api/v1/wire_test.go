@@ -137,7 +137,7 @@ func TestACallOverRESP(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		"HELLO 3", "LH.HELLO ERRORS json NAMESPACE blue", "LH.ACQUIRE r HOLDER h ID a SESSION s KEY k",
+		"HELLO 3", "LH.HELLO ERRORS json NAMESPACE blue", "CLIENT SETINFO LIB-NAME leasehold-go", "LH.ACQUIRE r HOLDER h ID a SESSION s KEY k",
 		"LH.RELEASE a b SESSION s WITHDRAW",
 	}
 	if !slices.Equal(s.commands, want) {
@@ -256,7 +256,8 @@ func TestErrorsOverRESP(t *testing.T) {
 // A command whose reply is lost may have been carried out; one that never left was not.
 func TestLostOverRESP(t *testing.T) {
 	cut := func(command string) string {
-		if strings.HasPrefix(command, "LH.HELLO") || strings.HasPrefix(command, "HELLO") {
+		if strings.HasPrefix(command, "LH.HELLO") || strings.HasPrefix(command, "HELLO") ||
+			strings.HasPrefix(command, "CLIENT") {
 			return usual(command)
 		}
 		return ""

@@ -90,6 +90,7 @@ func (p *program) contents() []cli.Chapter {
 		}},
 		{Title: "Operate a server", Commands: []*cobra.Command{
 			server.Serve(a, p.Outside), server.Demo(a, p.Outside), server.Config(a),
+			server.Doors(a), server.Connect(a),
 			server.Alarms(a, lease.Acknowledge(a)), server.Doctor(a), server.Backup(a, p.Outside), server.Restore(a),
 			server.Check(a, p.Outside), server.Bench(a),
 			token.Command(a),

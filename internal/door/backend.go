@@ -27,6 +27,7 @@ type Options struct {
 	Now     func() time.Time   // by which credentials end; nil: the clock of this machine
 	Issuers *http.Client       // that asks issuers of JWTs for their keys; nil: the usual one
 	Warner  engine.Warner      // what is to be looked at beside what the engine knows; nil: nothing
+	Gates   *listen.Gates      // of the server's ports; nil: who is connected is not known
 }
 
 // A Backend is all that a door may use. Its methods may be called from any goroutine.
@@ -40,6 +41,8 @@ type Backend struct {
 	values  engine.Values
 	cluster engine.Cluster
 	login   *credential.Login
+
+	entrances []Entrance
 }
 
 // NewBackend returns a backend with an engine.
@@ -80,6 +83,20 @@ func (b *Backend) Open(e engine.Engine) {
 	b.cluster = b.guard.Cluster()
 	b.login = b.newLogin(e)
 	b.state.Open()
+}
+
+// SetEntrances says which doors the server has. It is called before Open.
+func (b *Backend) SetEntrances(all []Entrance) { b.entrances = all }
+
+// Entrances returns which doors the server has. It may be asked once the server is open.
+func (b *Backend) Entrances() []Entrance { return b.entrances }
+
+// Guests returns who is connected, if the asker may know.
+func (b *Backend) Guests(ctx context.Context) ([]listen.Guest, error) {
+	if err := b.Monitors(ctx); err != nil {
+		return nil, err
+	}
+	return b.options.Gates.Guests(), nil
 }
 
 // Engine orders and keeps commands. It is nil while the server starts.

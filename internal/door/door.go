@@ -13,6 +13,8 @@ import (
 // A Kind is a door as a server lists it, before it is opened.
 type Kind struct {
 	Name     string    // in the journal, in metrics and in logs
+	What     string    // it speaks, and to whom, in a few words
+	Tools    []Tool    // that it is for
 	Settings []Setting // what can be set of it, beside what every server has
 
 	// Check says what is wrong with settings that are right one by one. Nil: nothing can be.
@@ -29,7 +31,14 @@ type Door struct {
 	HTTP     HTTP      // routes on the port that all doors share
 	Protocol *Protocol // something other than HTTP on that port; nil: nothing
 	Port     *Port     // a port of its own; nil: none
+	Off      bool      // it is turned off, and what it answers says so
 }
+
+// On reports whether the door is open.
+func (d *Door) On() bool { return !d.Off && (d.Port != nil || d.Shared()) }
+
+// Shared reports whether the door is at the port that all doors share.
+func (d *Door) Shared() bool { return d.Protocol != nil || len(d.HTTP.Routes) > 0 }
 
 // A Port is a port of one door alone.
 type Port struct {

@@ -21,6 +21,7 @@ type (
 	Host       = listen.Host
 	HostConfig = listen.Config
 	Conn       = listen.Conn
+	Guest      = listen.Guest
 )
 
 // NewHost returns a port that doors share.
@@ -72,6 +73,10 @@ func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }
 // no longer closed to make room for others.
 func Greeted(c net.Conn) { listen.Greeted(c) }
 
+// Meet notes which door the client of a protocol's connection uses and what it calls itself, for the list of who is
+// connected. The port does it for HTTP.
+func Meet(c net.Conn, door, client string) { listen.Meet(c, door, client) }
+
 // What clients are told while a server cannot take their requests.
 const (
 	StartingMessage = listen.StartingMessage
@@ -83,6 +88,7 @@ const (
 func MustHost(e engine.Engine, c HostConfig, kinds ...Kind) *Host {
 	b := NewBackend(e, Options{Log: c.Log})
 	var doors []Door
+	var entrances []Entrance
 	for _, kind := range kinds {
 		settings := Settings{}
 		for _, s := range kind.Settings {
@@ -92,7 +98,8 @@ func MustHost(e engine.Engine, c HostConfig, kinds ...Kind) *Host {
 		if err != nil {
 			panic(err)
 		}
-		doors = append(doors, d)
+		doors, entrances = append(doors, d), append(entrances, Entrance{Kind: kind, On: true})
 	}
+	b.SetEntrances(entrances)
 	return NewHost(b, c, doors...)
 }

@@ -27,6 +27,8 @@ type Conn struct {
 	proven bool
 	left   bool
 
+	met atomic.Pointer[introduction] // nil: its client has not said anything yet
+
 	collecting  bool
 	collected   []byte
 	handshaking atomic.Bool   // nobody knows yet who it is: the TLS handshake is not over

@@ -60,6 +60,7 @@ type Gate struct {
 	open      int
 	unproven  int
 	addresses map[string]*address
+	conns     map[*Conn]struct{}
 	refused   uint64
 	evicted   uint64
 	told      time.Time // when the log was last told
@@ -78,7 +79,8 @@ func NewGate(l net.Listener, limits Limits) *Gate {
 	if limits.Log == nil {
 		limits.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Gate{Listener: l, limits: limits, clock: time.Now, addresses: map[string]*address{}}
+	return &Gate{Listener: l, limits: limits, clock: time.Now, addresses: map[string]*address{},
+		conns: map[*Conn]struct{}{}}
 }
 
 // Accept returns the next connection that may come in: a *Conn.
@@ -140,6 +142,7 @@ func (g *Gate) enter(accepted net.Conn, from string, a *address) *Conn {
 	g.unproven++
 	a.unproven++
 	c.place = a.silent.PushBack(c)
+	g.conns[c] = struct{}{}
 	return c
 }
 
@@ -173,6 +176,7 @@ func (g *Gate) leave(c *Conn) {
 		return
 	}
 	c.left = true
+	delete(g.conns, c)
 	a := g.addresses[c.from]
 	g.open--
 	a.open--

@@ -8,6 +8,7 @@ import (
 
 // HTTP is what is answered over HTTP at a port, by one door.
 type HTTP struct {
+	Name   string // of the door, in the list of who is connected
 	Routes []Route
 
 	// Refuse says in the door's own words why the port does not hand it a request: the server

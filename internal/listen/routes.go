@@ -37,7 +37,7 @@ func (h *Host) mount() http.Handler {
 			refuse = h.refuse
 		}
 		for _, route := range doors.Routes {
-			handler := h.guarded(route, refuse)
+			handler := h.guarded(doors.Name, route, refuse)
 			if route.Pattern == "" {
 				return handler
 			}
@@ -57,7 +57,7 @@ func (h *Host) mount() http.Handler {
 // guarded hands requests to a route while the server is up. Stopping is looked at first: a
 // client that is told to go elsewhere should be told so at once. Requests from pages of other
 // sites are refused, since a browser would send a user's certificate along with them.
-func (h *Host) guarded(route Route, refuse refuse) http.Handler {
+func (h *Host) guarded(door string, route Route, refuse refuse) http.Handler {
 	origins, stopping := http.NewCrossOriginProtection(), h.state.Stopping()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -69,6 +69,7 @@ func (h *Host) guarded(route Route, refuse refuse) http.Handler {
 		case !route.Early && h.state.Starting():
 			refuse(w, r, unavailable(StartingMessage+": try another server, or this one in a moment"))
 		default:
+			Meet(Outer(r), door, r.UserAgent())
 			route.Handler.ServeHTTP(w, r)
 		}
 	})

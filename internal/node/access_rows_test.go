@@ -237,6 +237,8 @@ var clusterRows = []row{
 	{"quarantine", "", nil, get("/v1/cluster/quarantine"), ""},
 	{"endQuarantine", "", nil, posted("/v1/cluster/quarantine/end", `{"reason":"r"}`), ""},
 	{"checkCluster", "", nil, get("/v1/cluster/check"), ""},
+	{"doors", "", nil, get("/v1/cluster/doors"), ""},
+	{"connect", "", nil, get("/v1/connect"), ""},
 	{"backup", "", nil, get("/v1/cluster/backup"), ""},
 	{"openapi", "", nil, get("/v1/openapi.yaml"), ""},
 	{"livez", "", nil, get("/livez"), ""},

@@ -45,6 +45,10 @@ func openDoors(b *door.Backend, c Config) (opened []door.Door, err error) {
 		if err != nil {
 			return nil, err
 		}
+		d.HTTP.Name = kind.Name
+		if d.Port != nil {
+			d.Port.HTTP.Name = kind.Name
+		}
 		opened = append(opened, d)
 	}
 	return opened, nil

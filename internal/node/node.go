@@ -99,7 +99,8 @@ func newServer(c Config) (*server, error) {
 	if s.keeper, err = newKeeper(c, log); err != nil {
 		return nil, err
 	}
-	s.backend = door.NewStarting(door.Options{Version: c.Version, Metrics: s.metrics, Log: log, Warner: s})
+	s.backend = door.NewStarting(door.Options{Version: c.Version, Metrics: s.metrics, Log: log, Warner: s,
+		Gates: s.gates})
 	return s, nil
 }
 

@@ -35,14 +35,22 @@ func (s *server) openPorts(ctx context.Context) error {
 	shared := s.port(listenTLS(ring))
 	shared.Mutual, shared.Hosts = s.TLS.CA != "", s.clientHosts(ring)
 	s.ports[door.NewHost(s.backend, shared, opened...)] = s.listener
-	for _, d := range opened {
+	entrances := make([]door.Entrance, len(opened))
+	for i, d := range opened {
+		e := &entrances[i]
+		e.Kind, e.On, e.URL = doors[i], d.On(), advertised(s.Config, s.listener)
+		if d.Shared() {
+			e.Addresses = append(e.Addresses, s.listener.Addr().String())
+		}
 		if d.Port == nil {
 			continue
 		}
-		if err := s.openOwn(ctx, d.Port, ring); err != nil {
+		if e.Own, err = s.openOwn(ctx, d.Port, ring); err != nil {
 			return err
 		}
+		e.Addresses = append(e.Addresses, e.Own)
 	}
+	s.backend.SetEntrances(entrances)
 	return s.openPprof(ctx)
 }
 
@@ -51,24 +59,25 @@ func (s *server) port(secure *tls.Config) listen.Config {
 	return listen.Config{TLS: secure, Log: s.log, Gates: s.gates, Linger: s.DrainLinger, DrainTimeout: s.DrainTimeout}
 }
 
-// openOwn opens the port that a door has for itself. shared has the certificates of the port that all doors share.
-func (s *server) openOwn(ctx context.Context, p *door.Port, shared *certificate.Keyring) error {
+// openOwn opens the port that a door has for itself, and returns its address. shared has the certificates of the port
+// that all doors share.
+func (s *server) openOwn(ctx context.Context, p *door.Port, shared *certificate.Keyring) (string, error) {
 	var ring *certificate.Keyring
 	var err error
 	switch {
 	case p.SharedTLS:
 		if err := s.Exposed(p.Setting, p.Address); err != nil {
-			return &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+			return "", &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 		}
 		ring = shared
 	case p.TLS.Cert != "":
 		if ring, err = s.openRing(p.TLS, p.Clients); err != nil {
-			return err
+			return "", err
 		}
 	}
 	listener, err := openPort(ctx, p.Address, p.Setting)
 	if err != nil {
-		return err
+		return "", err
 	}
 	own := s.port(listenTLS(ring))
 	own.Mutual = p.SharedTLS && s.TLS.CA != ""
@@ -77,7 +86,7 @@ func (s *server) openOwn(ctx context.Context, p *door.Port, shared *certificate.
 	if p.Opened != nil {
 		p.Opened(listener.Addr().String())
 	}
-	return nil
+	return listener.Addr().String(), nil
 }
 
 // openPprof opens the port for profiles, if an address is given. It has a state of its own: how

@@ -15,20 +15,21 @@ import (
 const defaultDomain = "leasehold.test"
 
 // Kind is this door in the table of a server. It is turned off unless it has an address.
-var Kind = door.Kind{Name: doorName, Check: complete, Open: fromSettings, Settings: []door.Setting{
-	{Name: "azure-listen", Check: door.CheckAddress,
-		Help: "address for clients of Azure Blob Storage, with TLS; empty: none"},
-	{Name: "azure-cert",
-		Help: "file with the certificate for --azure-listen, and those that vouch for it, in PEM"},
-	{Name: "azure-key",
-		Help: "file with its private key, in PEM"},
-	{Name: "azure-accounts", Default: "leasehold-azure/accounts.json",
-		Help: "file with the accounts and their encrypted keys; each server needs a copy"},
-	{Name: "azure-secret-file", Default: "leasehold-azure/secret",
-		Help: "file with the secret that encrypts them; made if it is not there, and each server needs the same"},
-	{Name: "azure-domain", Default: defaultDomain, Check: checkDomain,
-		Help: "what the names of accounts end with, as in ACCOUNT.blob.DOMAIN"},
-}}
+var Kind = door.Kind{Name: doorName, What: "Azure Blob Storage, for azurerm and Azure's SDKs", Tools: tools,
+	Check: complete, Open: fromSettings, Settings: []door.Setting{
+		{Name: "azure-listen", Check: door.CheckAddress,
+			Help: "address for clients of Azure Blob Storage, with TLS; empty: none"},
+		{Name: "azure-cert",
+			Help: "file with the certificate for --azure-listen, and those that vouch for it, in PEM"},
+		{Name: "azure-key",
+			Help: "file with its private key, in PEM"},
+		{Name: "azure-accounts", Default: "leasehold-azure/accounts.json",
+			Help: "file with the accounts and their encrypted keys; each server needs a copy"},
+		{Name: "azure-secret-file", Default: "leasehold-azure/secret",
+			Help: "file with the secret that encrypts them; made if it is not there, and each server needs the same"},
+		{Name: "azure-domain", Default: defaultDomain, Check: checkDomain,
+			Help: "what the names of accounts end with, as in ACCOUNT.blob.DOMAIN"},
+	}}
 
 func checkDomain(value string) error {
 	if value == "" || strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {

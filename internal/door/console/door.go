@@ -14,7 +14,7 @@ import (
 const doorName = "console"
 
 // Kind is this door in the table of a server.
-var Kind = door.Kind{Name: doorName, Settings: []door.Setting{
+var Kind = door.Kind{Name: doorName, What: "the web console", Settings: []door.Setting{
 	{Name: doorName, Default: "true", Switch: true, Help: "serve the web console at / of the client port"},
 	{Name: "console-sign-in", Check: checkClients,
 		Help: "issuers with which people sign in to the console, as ISSUER=CLIENT_ID,…; the rules of access name them"},
@@ -102,7 +102,7 @@ func (d *Door) Door() door.Door {
 
 // greeting is the door of a server without the console.
 func greeting(b *door.Backend) door.Door {
-	return door.Door{HTTP: door.HTTP{Refuse: refuse, Routes: []door.Route{
+	return door.Door{Off: true, HTTP: door.HTTP{Refuse: refuse, Routes: []door.Route{
 		{Pattern: "GET /{$}", Handler: greeter(b), Early: true, AnySite: true},
 		{Pattern: "/{$}", Handler: wrongMethod("GET, HEAD"), Early: true, AnySite: true},
 	}}}

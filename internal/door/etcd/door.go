@@ -26,7 +26,7 @@ const (
 )
 
 // Kind is this door in the table of a server.
-var Kind = door.Kind{Name: doorName, Settings: []door.Setting{
+var Kind = door.Kind{Name: doorName, What: "etcd v3: gRPC and JSON", Tools: tools, Settings: []door.Setting{
 	{Name: listenSetting, Check: door.CheckAddress,
 		Help: "another address for clients of etcd, such as 127.0.0.1:2379, with the certificates of --listen; " +
 			"empty: they are served at --listen alone"},

@@ -2,13 +2,10 @@ package native
 
 import (
 	"context"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door/native/outlook"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -52,7 +49,8 @@ func (c *call) cluster() error {
 }
 
 func (c *call) addServer(body *v1.ServerRequest) error {
-	if err := firstError(checkServer(body.Name), checkNewServer(body.Name), checkPeer(body.Peer)); err != nil {
+	err := firstError(outlook.CheckServer(body.Name), outlook.CheckNewServer(body.Name), outlook.CheckPeer(body.Peer))
+	if err != nil {
 		return err
 	}
 	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
@@ -75,7 +73,7 @@ func (c *call) removeServer() error {
 // changeServer does something to the server that the path names.
 func (c *call) changeServer(change func(engine.Cluster, context.Context, string) error) error {
 	name := c.path("name")
-	if err := checkServer(name); err != nil {
+	if err := outlook.CheckServer(name); err != nil {
 		return err
 	}
 	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
@@ -88,7 +86,7 @@ func (c *call) changeServer(change func(engine.Cluster, context.Context, string)
 
 func (c *call) transferLead(body *v1.TransferRequest) error {
 	if body.To != "" {
-		if err := checkServer(body.To); err != nil {
+		if err := outlook.CheckServer(body.To); err != nil {
 			return err
 		}
 	}
@@ -163,40 +161,6 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 	w.within(writeTime)
 	defer w.written()
 	return w.w.Write(b)
-}
-
-// maxServerName is what a DNS name of a certificate can have as one label.
-const maxServerName = 63
-
-func checkServer(name string) error {
-	if err := checkName("name", name); err != nil {
-		return err
-	}
-	if len(name) > maxServerName {
-		return invalid("name has %d bytes: that of a server has at most %d", len(name), maxServerName)
-	}
-	return nil
-}
-
-// checkNewServer checks that a server can be started, and certified, under a name.
-func checkNewServer(name string) error {
-	if err := certificate.CheckName(name); err != nil {
-		return invalid("name %v", err)
-	}
-	return nil
-}
-
-// checkPeer checks an address that other servers are to call.
-func checkPeer(address string) error {
-	if err := checkName("peer", address); err != nil {
-		return err
-	}
-	host, port, err := net.SplitHostPort(address)
-	n, notNumber := strconv.ParseUint(port, 10, 16)
-	if err != nil || host == "" || notNumber != nil || n == 0 {
-		return invalid("peer %s is not an address: write it as host:port, such as 10.0.0.4:4654", brief(address))
-	}
-	return nil
 }
 
 // limits shows how much there is in the cluster, and how much there may be.

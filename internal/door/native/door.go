@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
+	"github.com/leasehold/leasehold/internal/door/native/paste"
 	"github.com/leasehold/leasehold/internal/door/native/probe"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -29,9 +30,9 @@ type accounted struct {
 }
 
 // Kind is this door in the table of a server. It has no settings of its own.
-var Kind = door.Kind{Name: doorName, Open: func(b *door.Backend, _ door.Settings) (door.Door, error) {
-	return New(b).Door(), nil
-}}
+var Kind = door.Kind{Name: doorName, What: "our own API, over HTTP and RESP", Tools: paste.Tools,
+	Open: func(b *door.Backend, _ door.Settings) (door.Door, error) { return New(b).Door(), nil },
+}
 
 // New returns a door to a backend.
 func New(b *door.Backend) *Door { return &Door{backend: b, asked: map[string]*accounted{}} }

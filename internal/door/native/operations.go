@@ -5,6 +5,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/access/document"
+	"github.com/leasehold/leasehold/internal/door/native/filter"
 	"github.com/leasehold/leasehold/internal/door/native/keyword"
 )
 
@@ -70,7 +71,7 @@ var operations = []operation{
 	{"session", "GET", "/v1/sessions/{id}", "", "SESSION GET id", asks((*call).session)},
 	{"close-session", "DELETE", "/v1/sessions/{id}", "abandon", "SESSION CLOSE id",
 		does((*call).toCloseSession, doNothingMore)},
-	{"resources", "GET", "/v1/resources", pageParams + " all " + filterParams, "LIST", asks((*call).resources)},
+	{"resources", "GET", "/v1/resources", pageParams + " all " + filter.Params, "LIST", asks((*call).resources)},
 	{"resource", "GET", "/v1/resources/{path...}", "queue", "GET path", asks((*call).resource)},
 	{"advice", "GET", "/v1/advice/{path...}", "", "ADVICE path", asks((*call).advice)},
 	{"alarms", "GET", "/v1/alarms", "prefix kind after limit", "ALARM LIST", asks((*call).alarms)},
@@ -107,6 +108,8 @@ var operations = []operation{
 	{"end-quarantine", "POST", "/v1/cluster/quarantine/end", "", "CLUSTER ENDQUARANTINE",
 		sends((*call).endQuarantine)},
 	{"check-cluster", "GET", "/v1/cluster/check", "", "CLUSTER CHECK", asks((*call).checkCluster)},
+	{"doors", "GET", "/v1/cluster/doors", "", "CLUSTER DOORS", asks((*call).doors)},
+	{"connect", "GET", "/v1/connect", "origin", "CONNECT", asks((*call).connect)},
 	{"backup", "GET", "/v1/cluster/backup", "", "", asks((*call).backup)},
 	{"access", "GET", "/v1/access", "", "ACCESS GET", asks((*call).access)},
 	{"apply-access", "POST", "/v1/access/apply", "", "ACCESS APPLY access",

@@ -7,6 +7,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
+	"github.com/leasehold/leasehold/internal/door/native/filter"
 )
 
 // look reads the state, and tells the caller at which revision.
@@ -85,11 +86,11 @@ func (c *call) resource() error {
 func (c *call) resources() error {
 	part, badPart := c.part()
 	all, badAll := c.flag("all")
-	filter, badFilter := c.filter()
+	picked, badFilter := filter.Read(c.query)
 	if err := firstError(badPart, badAll, badFilter); err != nil {
 		return err
 	}
-	query := core.ListQuery{Prefix: part.prefix, After: part.after, Most: part.limit, All: all, Filter: filter}
+	query := core.ListQuery{Prefix: part.prefix, After: part.after, Most: part.limit, All: all, Filter: picked}
 	var list []leasehold.Status
 	var next string
 	err := c.look(func(v core.View) { list, next = v.Find(c.namespace, query) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"strings"
 	"time"
 
@@ -40,10 +41,14 @@ func (d *Door) protocol() *door.Protocol {
 		Login: func(ctx context.Context, c *server.Conn, _, secret string) error {
 			return c.State.(*respConn).login(ctx, secret)
 		},
-		Blocks:  func(c *server.Conn) bool { return !c.State.(*respConn).visitor.Known() },
-		Fail:    failRESP,
-		Greeted: door.Greeted,
-		Name:    "leasehold", Version: d.backend.Version().Version,
+		Blocks: func(c *server.Conn) bool { return !c.State.(*respConn).visitor.Known() },
+		Fail:   failRESP,
+		Greeted: func(c net.Conn) {
+			door.Greeted(c)
+			door.Meet(c, doorName, "")
+		},
+		Named: func(c net.Conn, library string) { door.Meet(c, doorName, library) },
+		Name:  "leasehold", Version: d.backend.Version().Version,
 		Limits: resp.Limits{Bytes: maxCommand},
 		Log:    d.backend.Log(),
 	})

@@ -33,12 +33,13 @@ var patterns = []string{
 const forceUnlock = "terraform-force-unlock"
 
 // Kind is this door in the table of a server.
-var Kind = door.Kind{Name: doorName, Settings: []door.Setting{
-	{Name: forceUnlock, Default: "any", Check: checkForceUnlock,
-		Help: "what terraform force-unlock may free: any lock, or with id only the one whose ID it sends"},
-}, Open: func(b *door.Backend, s door.Settings) (door.Door, error) {
-	return New(b, Config{RequireID: s[forceUnlock] == "id"}).Door(), nil
-}}
+var Kind = door.Kind{Name: doorName, What: "the http backend of Terraform and OpenTofu", Tools: tools,
+	Settings: []door.Setting{
+		{Name: forceUnlock, Default: "any", Check: checkForceUnlock,
+			Help: "what terraform force-unlock may free: any lock, or with id only the one whose ID it sends"},
+	}, Open: func(b *door.Backend, s door.Settings) (door.Door, error) {
+		return New(b, Config{RequireID: s[forceUnlock] == "id"}).Door(), nil
+	}}
 
 func checkForceUnlock(value string) error {
 	if value != "any" && value != "id" {

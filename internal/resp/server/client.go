@@ -63,6 +63,9 @@ func (c *Conn) clientSetInfo(args [][]byte) {
 		return
 	}
 	c.library[which] = string(args[1])
+	if named := c.server.config.Named; named != nil {
+		named(c.net, strings.Trim(c.library[0]+"/"+c.library[1], "/"))
+	}
 	c.out.OK()
 }
 

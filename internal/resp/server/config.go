@@ -39,6 +39,8 @@ type Config struct {
 
 	// Greeted is called once for a connection, when its first whole command has come.
 	Greeted func(net.Conn)
+	// Named is called when a client has said which library it uses, such as "go-redis/9.23.0". Nil: nobody is.
+	Named func(c net.Conn, library string)
 
 	Name    string // of the server, in HELLO and INFO
 	Version string // of the server, in HELLO and INFO

@@ -1,4 +1,5 @@
-package native
+// Package filter reads which leases a list shows.
+package filter
 
 import (
 	"slices"
@@ -6,11 +7,12 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
-// filterParams are what picks leases in a list. In each value but a state's, * stands for any
+// Params are what picks leases in a list. In each value but a state's, * stands for any
 // text.
-const filterParams = "holder session door state label+"
+const Params = "holder session door state label+"
 
 // maxLabelFilters is how many labels one list may ask for, and maxStars how many stars a pattern has.
 // A list looks at thousands of leases while everybody waits, and holders can be hostile: so nothing
@@ -20,27 +22,27 @@ const (
 	maxStars        = 16
 )
 
-// filter reads which leases a list shows.
-func (c *call) filter() (f core.Filter, err error) {
+// Read reads which leases a list shows.
+func Read(query door.Query) (f core.Filter, err error) {
 	patterns := map[string]*core.Pattern{"holder": &f.Holder, "session": &f.Session, "door": &f.Door}
 	for name, pattern := range patterns {
-		if !c.query.Has(name) {
+		if !query.Has(name) {
 			continue
 		}
-		text := c.query.Get(name)
-		if err := firstError(checkName(name, text), checkStars(name, text)); err != nil {
+		text := query.Get(name)
+		if err := door.First(door.CheckName(name, text, leasehold.MaxName), checkStars(name, text)); err != nil {
 			return f, err
 		}
 		*pattern = core.NewPattern(text)
 	}
-	if c.query.Has("state") {
-		if f.State, err = stateOf(c.query.Get("state")); err != nil {
+	if query.Has("state") {
+		if f.State, err = stateOf(query.Get("state")); err != nil {
 			return f, err
 		}
 	}
-	given := c.query.Values["label"]
+	given := query.Values["label"]
 	if len(given) > maxLabelFilters {
-		return f, invalid("label is given %d times: at most %d are allowed", len(given), maxLabelFilters)
+		return f, door.Invalid("label is given %d times: at most %d are allowed", len(given), maxLabelFilters)
 	}
 	for _, text := range given {
 		label, err := labelPattern(text)
@@ -48,7 +50,7 @@ func (c *call) filter() (f core.Filter, err error) {
 			return f, err
 		}
 		if slices.ContainsFunc(f.Labels, func(l core.LabelPattern) bool { return l.Key == label.Key }) {
-			return f, invalid("label %s is given twice: give each label once", brief(label.Key))
+			return f, door.Invalid("label %s is given twice: give each label once", door.Brief(label.Key))
 		}
 		f.Labels = append(f.Labels, label)
 	}
@@ -63,7 +65,7 @@ func stateOf(name string) (leasehold.State, error) {
 		}
 		known = append(known, s.String())
 	}
-	return 0, invalid("unknown state %s; known states: %s", brief(name), strings.Join(known, ", "))
+	return 0, door.Invalid("unknown state %s; known states: %s", door.Brief(name), strings.Join(known, ", "))
 }
 
 // labelPattern reads a label as it is asked for: key=value, or a key alone for any value.
@@ -73,17 +75,18 @@ func labelPattern(text string) (core.LabelPattern, error) {
 		value = "*"
 	}
 	if key == "" {
-		return core.LabelPattern{}, invalid("label %s has no key: write key=value, or key alone for any value",
-			brief(text))
+		return core.LabelPattern{}, door.Invalid("label %s has no key: write key=value, or key alone for any value",
+			door.Brief(text))
 	}
-	err := firstError(checkText("the key of a label", key), checkText("the value of a label", value),
+	err := door.First(door.CheckText("the key of a label", key, leasehold.MaxName),
+		door.CheckText("the value of a label", value, leasehold.MaxName),
 		checkStars("the value of a label", value))
 	return core.LabelPattern{Key: key, Value: core.NewPattern(value)}, err
 }
 
 func checkStars(what, pattern string) error {
 	if n := strings.Count(pattern, "*"); n > maxStars {
-		return invalid("%s has %d stars: at most %d are allowed", what, n, maxStars)
+		return door.Invalid("%s has %d stars: at most %d are allowed", what, n, maxStars)
 	}
 	return nil
 }

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Doors returns the command doors.
+func Doors(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doors",
+		Short: "Show which protocols a server speaks, where, and who is connected",
+		Long: `Doors shows which protocols the server speaks, at which address, and how many
+connections each has, by the names that clients give themselves. A client that has said
+nothing of itself is counted, and has no name.
+
+It is about the server that answers: each server of a cluster has its own clients.`,
+		Example: `  leasehold doors
+  leasehold doors -o name
+  leasehold doors -o json | jq -r '.items[] | select(.on).name'`,
+		Args: cli.Takes(0, 0),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
+		doors, err := c.Doors(ctx)
+		if err != nil {
+			return err
+		}
+		return printDoors(a, doors)
+	})
+	a.ServerFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func printDoors(a *cli.App, doors v1.Doors) error {
+	switch a.Output {
+	case cli.FormatJSON:
+		return a.PrintJSON(doors)
+	case cli.FormatName:
+		for _, d := range doors.Items {
+			if err := a.PrintLine(d.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	columns := []cli.Column{{Name: "DOOR"}, {Name: "ADDRESS"}, {Name: "CONNECTIONS", Right: true}, {Name: "CLIENTS"}}
+	var rows [][]string
+	for _, d := range doors.Items {
+		address := "off"
+		if d.On {
+			address = strings.Join(d.Addresses, ", ")
+		}
+		rows = append(rows, []string{d.Name, address, strconv.Itoa(d.Connections), clients(d.Clients)})
+	}
+	return a.PrintTable(columns, rows)
+}
+
+// clients lists clients by their names, as far as they have one.
+func clients(all []v1.DoorClient) string {
+	var names []string
+	for _, c := range all {
+		if c.Client != "" {
+			names = append(names, fmt.Sprintf("%s (%d)", cli.Printable(c.Client), c.Connections))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Connect returns the command connect.
+func Connect(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "connect [TOOL]",
+		Short: "Show what to paste to reach a server with a tool",
+		Long: `Connect shows the lines to paste to reach the server with a tool, with the address and
+the namespace that this command itself uses. Without a tool it lists those that there are.`,
+		Example: `  leasehold connect
+  leasehold connect terraform > backend.tf
+  leasehold connect curl --namespace team-a`,
+		Args: cli.Takes(0, 1),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		tools, err := c.Tools(ctx, c.Client.Servers[0])
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			return printTools(a, tools)
+		}
+		return printTool(a, tools, args[0])
+	})
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func printTools(a *cli.App, tools v1.Tools) error {
+	switch a.Output {
+	case cli.FormatJSON:
+		return a.PrintJSON(tools)
+	case cli.FormatName:
+		for _, t := range tools.Items {
+			if err := a.PrintLine(t.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	columns := []cli.Column{{Name: "TOOL"}, {Name: "DOOR"}, {Name: "WHAT"}}
+	var rows [][]string
+	for _, t := range tools.Items {
+		door := t.Door
+		if !t.On {
+			door += " (off)"
+		}
+		rows = append(rows, []string{t.ID, door, t.What})
+	}
+	return a.PrintTable(columns, rows)
+}
+
+func printText(a *cli.App, text string) error {
+	for line := range strings.Lines(text) {
+		if err := a.PrintLine(strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTool(a *cli.App, tools v1.Tools, id string) error {
+	var known []string
+	for _, t := range tools.Items {
+		if t.ID != id {
+			known = append(known, t.ID)
+			continue
+		}
+		if a.Output == cli.FormatJSON {
+			return a.PrintJSON(t)
+		}
+		if !t.On {
+			a.Say("the door %s of this server is off: see leasehold serve --help", t.Door)
+		}
+		return printText(a, t.Text)
+	}
+	return cli.Usage("unknown tool %q; known tools: %s", id, strings.Join(known, ", "))
+}

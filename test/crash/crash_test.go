@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	kills   = 20
+	kills   = 10 // over each wire
 	workers = 16
 	ttl     = time.Hour
 )
@@ -34,8 +34,8 @@ type server struct {
 	caller *v1.Caller
 }
 
-// serve starts a server and returns when it answers.
-func serve(t *testing.T, binary, data string) *server {
+// serve starts a server and returns when it answers. It is asked over a wire.
+func serve(t *testing.T, binary, data string, wire v1.Wire) *server {
 	t.Helper()
 	var said bytes.Buffer
 	listen := process.Reserve(t)
@@ -44,7 +44,7 @@ func serve(t *testing.T, binary, data string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + listen})
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + listen, Wire: wire})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,7 @@ type worker struct {
 	n     int
 	facts map[string]*fact // by lease id
 	doubt string           // an acquire that got no answer
+	last  uint64           // the token of its last grant
 }
 
 func (w *worker) resource(id string) string { return "crash/" + id }
@@ -107,6 +108,10 @@ func (w *worker) acquire(ctx context.Context, c *v1.Caller, id string) error {
 		return err
 	}
 	w.doubt = ""
+	if lease.Token <= w.last {
+		return fmt.Errorf("%s has token %d, after %d", id, lease.Token, w.last)
+	}
+	w.last = lease.Token
 	w.facts[id] = &fact{token: lease.Token, earliest: sent.Add(ttl), latest: time.Now().Add(ttl)}
 	return nil
 }
@@ -149,14 +154,23 @@ func (w *worker) checkTime(t *testing.T, id string, f *fact, l v1.Lease, sent ti
 }
 
 func TestKilledServersLoseNothing(t *testing.T) {
-	binary, data := process.BuildTree(t, t.TempDir()), filepath.Join(t.TempDir(), "data")
+	binary := process.BuildTree(t, t.TempDir())
+	// Over RESP the workers share connections, so that a kill cuts off many commands on each.
+	for wire, door := range map[v1.Wire]string{v1.WireHTTP: "native", v1.WireRESP: "resp"} {
+		t.Run(string(wire), func(t *testing.T) { killOften(t, binary, wire, door) })
+	}
+}
+
+// killOften kills a server again and again under the hands of workers that use one wire. The journal calls it a door.
+func killOften(t *testing.T, binary string, wire v1.Wire, door string) {
+	data := filepath.Join(t.TempDir(), "data")
 	all := make([]*worker, workers)
 	for i := range all {
 		all[i] = &worker{name: fmt.Sprint("w", i), facts: map[string]*fact{}}
 	}
 	tokens := map[uint64]string{}
 	for range kills {
-		s := serve(t, binary, data)
+		s := serve(t, binary, data, wire)
 		for _, w := range all {
 			w.settle(t, s.caller)
 			w.check(t, s.caller)
@@ -168,13 +182,13 @@ func TestKilledServersLoseNothing(t *testing.T) {
 		}
 		load(t, s, all)
 	}
-	s := serve(t, binary, data)
+	s := serve(t, binary, data, wire)
 	for _, w := range all {
 		w.settle(t, s.caller)
 		w.check(t, s.caller)
 		w.collect(t, tokens)
 	}
-	checkJournal(t, s.caller, tokens)
+	checkJournal(t, s.caller, door, tokens)
 	if code := s.End(syscall.SIGTERM); code != 0 {
 		t.Errorf("after SIGTERM it ended with %d", code)
 	}
@@ -204,6 +218,15 @@ func load(t *testing.T, s *server, all []*worker) {
 // settle asks again, with the same id, for what got no answer.
 func (w *worker) settle(t *testing.T, c *v1.Caller) {
 	t.Helper()
+	for id, f := range w.facts {
+		if !f.asked || f.released {
+			continue
+		}
+		if err := c.Release(t.Context(), v1.ReleaseRequest{ID: id}); err != nil {
+			t.Errorf("%s releases %s again: %v", w.name, id, err)
+		}
+		f.released = true
+	}
 	if w.doubt == "" {
 		return
 	}
@@ -234,14 +257,14 @@ func (w *worker) collect(t *testing.T, tokens map[uint64]string) {
 
 // checkJournal wants each grant that was answered in the audit once, and each end of a
 // lease in the timeline once, whatever was killed in between.
-func checkJournal(t *testing.T, c *v1.Caller, tokens map[uint64]string) {
+func checkJournal(t *testing.T, c *v1.Caller, door string, tokens map[uint64]string) {
 	t.Helper()
 	granted, held := map[uint64]string{}, map[uint64]bool{}
 	for d, err := range c.Audit(t.Context(), v1.JournalQuery{Verb: "acquire", Limit: v1.MaxLimit}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Outcome != "ok" || granted[d.Token] != "" || d.Door != "native" || d.Address == "" {
+		if d.Outcome != "ok" || granted[d.Token] != "" || d.Door != door || d.Address == "" {
 			t.Errorf("the audit has %+v, and token %d for %q", d, d.Token, granted[d.Token])
 		}
 		granted[d.Token] = d.ID

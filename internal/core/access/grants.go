@@ -82,48 +82,68 @@ func (p *Policy) granted(subject string) *grants {
 	if g := p.rules.find(subject); g != nil {
 		return g
 	}
-	var rights []*right
+	var w writer
 	p.ofSubject(subject, func(b *Binding) bool {
 		if role, ok := p.Role(b.Role); ok {
-			rights = appendRights(rights, b, role)
+			w.binding(b, role)
 		}
 		return true
 	})
-	if rights == nil {
+	if w.rights == nil {
 		return nil
 	}
-	g := gather(rights)
+	g := gather(w.rights)
 	p.rules.add(subject, g)
 	return g
 }
 
-// appendRights appends what a binding allows, at each prefix where it is looked for.
-func appendRights(rights []*right, b *Binding, role *Role) []*right {
-	rights = appendBelow(rights, b.Prefix, rightOf(b, role.Any, role.Own))
-	for _, place := range besides(b.Prefix) {
-		if (role.Any|role.Own)&place.verbs != 0 {
-			rights = appendBelow(rights, place.prefix, rightOf(b, role.Any&place.verbs, role.Own&place.verbs))
+// A writer writes down what bindings allow. There may be very many in one command, so it allocates many rights at once.
+type writer struct {
+	rights []*right
+	spare  []right
+	takers []taker
+}
+
+// piece returns how many to allocate next: there may be only a few in all.
+func (w *writer) piece(least int) int { return max(least, min(len(w.rights), 256)) }
+
+// binding adds what a binding allows, at each prefix where it is looked for.
+func (w *writer) binding(b *Binding, role *Role) {
+	w.below(b.Prefix, w.right(b, role.Any, role.Own))
+	eachBeside(b.Prefix, func(prefix string, verbs Verbs) bool {
+		if (role.Any|role.Own)&verbs != 0 {
+			w.below(prefix, w.right(b, role.Any&verbs, role.Own&verbs))
 		}
-	}
-	return rights
+		return true
+	})
 }
 
-// appendBelow appends a right to what a prefix covers: the path itself, and what is below it.
-func appendBelow(rights []*right, prefix string, r right) []*right {
-	at := r
-	at.prefix = prefix
-	rights = append(rights, &at)
+// below adds a right to what a prefix covers: the path itself, and what is below it.
+func (w *writer) below(prefix string, r right) {
+	w.at(prefix, r)
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		r.prefix = prefix + "/"
-		rights = append(rights, &r)
+		w.at(prefix+"/", r)
 	}
-	return rights
 }
 
-func rightOf(b *Binding, free, own Verbs) right {
+func (w *writer) at(prefix string, r right) {
+	if len(w.spare) == 0 {
+		w.spare = make([]right, w.piece(4))
+	}
+	made := &w.spare[0]
+	w.spare = w.spare[1:]
+	*made, made.prefix = r, prefix
+	w.rights = append(w.rights, made)
+}
+
+func (w *writer) right(b *Binding, free, own Verbs) right {
 	r := right{where: where{namespace: b.Namespace}}
 	if verbs := free & taken; verbs != 0 {
-		r.takers = []taker{{verbs, b.Holders, b.Group}}
+		if len(w.takers) == 0 {
+			w.takers = make([]taker, w.piece(1))
+		}
+		w.takers[0] = taker{verbs, b.Holders, b.Group}
+		r.takers, w.takers = w.takers[:1:1], w.takers[1:]
 	}
 	if b.Holders != "" {
 		r.under = []under{{free & holding, own & holding, b.Holders}}
@@ -256,6 +276,7 @@ type made struct {
 const (
 	fewGroups = 2
 	maxPlaces = 1 << 18
+	maxMerged = 1 << 13 // of one set: to put more in order would take too long within a command
 )
 
 // merged returns the grants of several subjects in one; nil: that would take too much memory.
@@ -268,7 +289,7 @@ func (r *rules) merged(of string, list []*grants) *grants {
 		n += len(g.rights)
 	}
 	switch {
-	case r == nil:
+	case r == nil || n > maxMerged:
 		return nil
 	case r.places.Add(int64(n)) > maxPlaces:
 		r.places.Add(-int64(n))

@@ -77,7 +77,7 @@ func plainly(p *Policy, a *Asker, v Verb, path, holder string, owner *Owner) str
 func reach(b *Binding, path string) int {
 	prefix := b.Prefix
 	if !Covers(prefix, path) {
-		prefix = besides(prefix)[0].prefix
+		prefix = ".runs/" + prefix
 	}
 	if prefix != "" && !strings.HasSuffix(prefix, "/") && len(path) > len(prefix) {
 		return len(prefix) + 1

@@ -40,3 +40,18 @@ func TestMemoryOfAnAsker(t *testing.T) {
 		})
 	}
 }
+
+// TestCompilingAllocatesLittle holds what the first asker of a subject costs, which is a part of a command: most of
+// the time would go into memory.
+func TestCompilingAllocatesLittle(t *testing.T) {
+	for _, groups := range []int{1, MaxGroups} {
+		p, list := crowd(MaxBindings-2, groups, 2)
+		made := testing.AllocsPerRun(3, func() {
+			p.rules = new(rules)
+			p.Compile(list[0])
+		})
+		if most := 1.5 * MaxBindings; made > most {
+			t.Errorf("%d bindings to %d groups: %.0f allocations, and at most %.0f are expected", MaxBindings, groups, made, most)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/leasehold/leasehold/internal/core"
 )
 
 func FuzzEntry(f *testing.F) {
@@ -34,12 +36,11 @@ func FuzzEntry(f *testing.F) {
 // Few bytes that a fuzzer makes have the right checksum. They are therefore tried as
 // they are, with it, and as the records between a head and an end that fit them.
 func FuzzSnapshot(f *testing.F) {
-	whole := write(f, little(f))
-	f.Add(whole)
-	f.Add(whole[len(magic)+2 : len(whole)-7])
-	whole = write(f, versions(f))
-	f.Add(whole)
-	f.Add(whole[len(magic)+2 : len(whole)-7])
+	for _, state := range []*core.State{little(f), versions(f), governed(f)} {
+		whole := write(f, state)
+		f.Add(whole)
+		f.Add(whole[len(magic)+2 : len(whole)-7])
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, b := range [][]byte{b, reseal(b), around(b)} {
 			s, sum, err := ReadSnapshot(bytes.NewReader(b))

@@ -2,11 +2,13 @@ package wire
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // A script is what happens to a state, second by second.
@@ -258,4 +260,40 @@ func little(t testing.TB) *core.State {
 			acquire("q", "k", "h", in("a"), slots(1, 0)),
 		)},
 	}.run(t)
+}
+
+// governed returns a state with a policy, of which a part was just taken away: what ends by that has not ended yet.
+func governed(t testing.TB) *core.State {
+	t.Helper()
+	ann, root := &access.Asker{Principal: "ann", Groups: []string{"team"}, Token: "t1"}, &access.Asker{Principal: "root", Token: "t0"}
+	begin := &core.ChangeAccess{Put: access.Items{
+		Tokens: []*access.Token{{ID: "t0", Hash: strings.Repeat("0", 32), Principal: "root"},
+			{ID: "t1", Hash: strings.Repeat("1", 32), Principal: "ann", Groups: []string{"team", "rest"}}},
+		Roles: []*access.Role{{Name: "crew", Any: access.Of(access.Read, access.Acquire, access.RecordWrite), Own: access.Of(access.Renew), EndOnRevoke: true}},
+		Bindings: []*access.Binding{{Name: "root", Role: "admin", Principal: "root", Namespace: access.AllNamespaces},
+			{Name: "team", Role: "crew", Group: "team", Namespace: "a"}, {Name: "ann", Role: "crew", Principal: "ann", Namespace: "a", Prefix: "p"}},
+		Quotas:       []*access.Quota{{Principal: "ann", Leases: 9}},
+		Issuers:      []*access.Issuer{{Name: "ci", URL: "https://ci.example", Audiences: []string{"a"}, Groups: []access.ClaimRule{{Claim: "sub", Value: "*", Group: "team"}}}},
+		Certificates: []*access.Certificate{{Name: "c", SAN: "dns:*.example", Groups: []string{"team"}}},
+	}}
+	state := core.NewAt(core.NewestLevel)
+	apply := func(asker *access.Asker, commands ...core.Command) {
+		t.Helper()
+		for _, c := range commands {
+			result, err := state.Apply(1, 1, []core.Command{c}, core.From{Askers: []*access.Asker{asker}})
+			if err != nil || result.Answers[0].Err != nil {
+				t.Fatalf("%T: %v, %v", c, err, result.Answers)
+			}
+		}
+	}
+	apply(nil, begin)
+	apply(ann, &core.OpenSession{Namespace: "a", ID: "s", TTL: time.Minute}, acquire("r", "i", "h", in("a"), ttl(time.Minute)),
+		&core.PutRecord{Namespace: "a", Path: "p", Value: "v"})
+	apply(root, acquire("q", "k", "root", in("a"), ttl(time.Minute)))
+	apply(ann, acquire("q", "j", "h", in("a"), ttl(time.Minute), wait(time.Minute)))
+	apply(root, &core.ChangeAccess{Put: access.Items{Tokens: []*access.Token{{ID: "t1", Hash: strings.Repeat("1", 32), Principal: "ann", Groups: []string{"rest"}}}}})
+	if !state.DueBy(state.Now()) {
+		t.Fatal("nothing is left to end")
+	}
+	return state
 }

@@ -2,7 +2,11 @@
 // never do, whatever it shows.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
-import { readFileSync } from 'node:fs'
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { after, before, test as run } from 'node:test'
 import { chromium } from 'playwright-core'
 
@@ -12,11 +16,58 @@ if (!url) throw new Error('run these tests by go test ./test/console')
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
+/** own are the servers that a page may ask: that of all tests, and those that a test starts. */
+const own = [url]
+
 let browser
 before(async () => {
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 })
-after(() => browser?.close())
+after(async () => {
+  await browser?.close()
+  for (const end of ends.reverse()) await end()
+})
+
+const ends = []
+
+/** atEnd calls a function when all tests of the file are over. */
+export const atEnd = (end) => void ends.push(end)
+
+/** allow lets pages ask another address, such as that of an issuer. */
+export const allow = (address) => void own.push(address)
+
+/** scratch returns a directory that is removed in the end. */
+export function scratch() {
+  const dir = mkdtempSync(join(tmpdir(), 'leasehold-console-'))
+  atEnd(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+// The program knows all variables that begin so, and refuses others.
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LEASEHOLD_')))
+
+/** leasehold runs a command to its end. */
+export const leasehold = (...args) => promisify(execFile)(process.env.LEASEHOLD_BINARY, args, { env })
+
+/** serve starts a server of the test's own, and returns its address. */
+export async function serve(data, ...args) {
+  const server = spawn(process.env.LEASEHOLD_BINARY, ['serve', '--listen', '127.0.0.1:0', '--data', data, ...args], { env })
+  const ended = new Promise((resolve) => server.on('exit', resolve))
+  atEnd(() => (server.kill('SIGTERM'), ended))
+  const address = await new Promise((resolve, reject) => {
+    let said = ''
+    const hear = (text) => {
+      said += text
+      const found = /^the console is at (\S+)\/$/m.exec(said)
+      if (found) resolve(found[1])
+    }
+    server.stdout.on('data', hear)
+    server.stderr.on('data', hear)
+    server.on('exit', () => reject(new Error('the server does not start: ' + said)))
+  })
+  allow(address)
+  return address
+}
 
 /**
  * test runs a test with a page of its own. It fails if the page broke its content security policy, had an error, or
@@ -45,7 +96,7 @@ function watch(page, faults) {
     if (m.type() === 'error' && !m.text().startsWith('Failed to load resource')) faults.push('console: ' + m.text())
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(url + '/') && !request.url().startsWith('data:')) faults.push('asked ' + request.url())
+    if (!own.some((at) => request.url().startsWith(at + '/')) && !request.url().startsWith('data:')) faults.push('asked ' + request.url())
   })
   page.on('dialog', (dialog) => {
     faults.push('dialog: ' + dialog.message())
@@ -54,10 +105,10 @@ function watch(page, faults) {
 }
 
 /** api asks the server as a program does, and returns what it answers. */
-export async function api(method, path, body) {
-  const answer = await fetch(url + path, {
+export async function api(method, path, body, { at = url, token, type = 'application/json' } = {}) {
+  const answer = await fetch(at + path, {
     method,
-    headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+    headers: { ...(body === undefined ? {} : { 'Content-Type': type }), ...(token ? { Authorization: 'Bearer ' + token } : {}) },
     body: body === undefined ? undefined : JSON.stringify(body),
   })
   const text = await answer.text()

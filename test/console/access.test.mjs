@@ -1,0 +1,96 @@
+// Where there are rules, people sign in, and are offered what they may do.
+import assert from 'node:assert/strict'
+import { before } from 'node:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { accessible, api, scratch, serve, test } from './harness.mjs'
+import { provide } from './issuer.mjs'
+
+let at, root, viewer
+
+before(async () => {
+  const data = scratch()
+  at = await serve(data, '--access', '--min-free', '1MiB', '--console-sign-in', 'corp=console')
+  root = readFileSync(join(data, 'admin-token'), 'utf8').trim()
+  const admin = { at, token: root }
+  await api('PUT', '/v1/access/issuers/corp', { url: await provide('ann'), audiences: ['console'] }, admin)
+  await api('PUT', '/v1/access/bindings/viewers', { role: 'viewer', group: 'viewers' }, admin)
+  await api('PUT', '/v1/access/bindings/ann', { role: 'operator', principal: 'corp:ann' }, admin)
+  viewer = (await api('POST', '/v1/access/tokens', { principal: 'carol', groups: ['viewers'] }, admin)).secret
+  await api('PUT', '/v1/definitions/gpu/pool', { units: ['a', 'b'] }, admin)
+  for (const id of ['1', '2']) {
+    await api('POST', '/v1/acquire', { resource: 'gpu/pool', holder: 'train/' + id, id, slots: 1, ttl: '10m' }, admin)
+  }
+})
+
+async function signIn(page, token) {
+  await page.goto(at + '/?open=gpu/pool')
+  await page.waitForURL(/\/signin/)
+  await page.getByLabel('Token').fill(token)
+  await page.getByRole('button', { name: 'Sign in with a token' }).click()
+  await page.getByText('train/1').first().waitFor()
+}
+
+const sessionOf = async (page) => (await page.context().cookies()).find((c) => c.name === 'leasehold_session')
+
+for (const colorScheme of ['dark', 'light']) {
+  test(`the page to sign in is for everybody: ${colorScheme}`, { colorScheme }, async (page) => {
+    await page.goto(at + '/signin')
+    await page.getByRole('button', { name: 'Sign in with corp' }).waitFor()
+    await accessible(page)
+  })
+}
+
+test('a wrong token is refused in words', async (page) => {
+  await page.goto(at + '/')
+  await page.waitForURL(/\/signin/)
+  await page.getByLabel('Token').fill('lh_' + 'A'.repeat(43))
+  await page.getByRole('button', { name: 'Sign in with a token' }).click()
+  await page.getByRole('alert').getByText('revoked').waitFor()
+  assert.equal(await sessionOf(page), undefined)
+})
+
+test('with a token one sees what one may, and is told why no more is offered', async (page) => {
+  await signIn(page, viewer)
+  const details = page.getByRole('complementary', { name: 'Details' })
+  await details.getByText('carol may not ask or break here').waitFor()
+  assert.equal(await details.getByRole('button', { name: /Break|Ask/ }).count(), 0)
+  const cookie = await sessionOf(page)
+  assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, 'Strict'])
+  assert.equal(await page.evaluate(() => document.cookie), '')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.waitForURL(/\/signin/)
+  assert.equal(await sessionOf(page), undefined)
+})
+
+test('with an OpenID provider one comes back to where one was, and may do what the rules say', async (page) => {
+  await page.goto(at + '/?open=gpu/pool')
+  await page.waitForURL(/\/signin/)
+  await page.getByRole('button', { name: 'Sign in with corp' }).click()
+  await page.getByText('train/1').first().waitFor()
+  assert.equal(page.url(), at + '/?open=gpu/pool')
+  await page.getByText('corp:ann').first().waitFor()
+  const cookie = await sessionOf(page)
+  assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, 'Strict'])
+  assert.ok(cookie.expires <= Date.now() / 1000 + 600, 'it ends with the ID token')
+  const details = page.getByRole('complementary', { name: 'Details' })
+  await details.getByRole('button', { name: 'Break…' }).first().waitFor()
+  assert.equal(await details.getByRole('button', { name: 'Break…' }).count(), 2)
+  await page.reload()
+  await page.getByText('corp:ann').first().waitFor()
+})
+
+test('a link cannot end a sign-in that did not begin here', async (page) => {
+  await page.goto(at + '/console/oidc/corp?code=stolen&state=made-up')
+  await page.waitForURL(/\/signin\?failed=visit/)
+  await page.getByText('did not begin in this browser').waitFor()
+  assert.equal(await sessionOf(page), undefined)
+})
+
+test('a revoked token ends the session', async (page) => {
+  const admin = { at, token: root }
+  const made = await api('POST', '/v1/access/tokens', { principal: 'dave', groups: ['viewers'] }, admin)
+  await signIn(page, made.secret)
+  await api('DELETE', '/v1/access/tokens/' + made.token.id, undefined, admin)
+  await page.waitForURL(/\/signin/)
+})

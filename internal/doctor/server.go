@@ -109,6 +109,10 @@ func judgeStore(ctx context.Context, c *cli.Conn) finding {
 
 // judgeTrips judges how fast the server answers, by the median: one slow answer says little.
 func judgeTrips(server string, trips []time.Duration, err error) finding {
+	if codeOf(err) == leasehold.Invalid { // the server was not even asked
+		return fine("server", "%v", err).fail(leasehold.Invalid, "name a file with a token that you may read, with "+
+			"--token-file or LEASEHOLD_TOKEN_FILE; or log in with leasehold login")
+	}
 	if err != nil {
 		return fine("server", "%v", err).fail(codeOf(err), "start one with leasehold serve, or name another with "+
 			"--server or LEASEHOLD_SERVER; then check for a firewall in between")

@@ -17,7 +17,7 @@ FAULTS   ?=
 # What is tested without the race detector. The first three start no goroutines that it could
 # watch; without it there is time for ten times as many random logs and runs, and memory can be
 # measured. The others test what other processes do, and their drivers would compile for minutes.
-PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/azure)$$'
+PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/(azure|redis))$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
 # start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it
@@ -93,6 +93,14 @@ deps: ## what the tests can use and this machine may lack
 	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core redis-server pgbouncer zookeeper >/dev/null 2>&1 || \
 	    echo "the databases could not be installed: what needs them is left out"; \
 	fi
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v redis-cli && /usr/bin/python3 -c 'import redis'; } >/dev/null 2>&1; then \
+	  apt-get install -y -q --no-install-recommends redis-tools python3-redis >/dev/null 2>&1 || \
+	    echo "redis-cli and redis-py could not be installed: what needs them is left out"; \
+	fi
+	@if command -v npm >/dev/null && [ ! -d bin/ioredis/node_modules/ioredis ]; then \
+	  mkdir -p bin/ioredis && npm install --prefix bin/ioredis --no-save --no-audit --no-fund --loglevel error ioredis@5.11.1 >/dev/null 2>&1 || \
+	    echo "ioredis could not be installed: its test is left out"; \
+	fi
 	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \
 	  mkdir -p bin/azurite && npm install --prefix bin/azurite --no-save --no-audit --no-fund --loglevel error azurite@3.37.0 >/dev/null 2>&1 || \
 	    echo "azurite could not be installed: the comparison with it is left out"; \
@@ -125,9 +133,10 @@ bin/peers/kube-apiserver: test/peers/kubernetes.mod
 
 peers: bin/peers/etcd bin/peers/etcdutl bin/peers/consul bin/peers/kube-apiserver ## Consul and kube-apiserver, for the tests that start them; takes half an hour
 
-compat: build ## Terraform, OpenTofu and Azure's SDK against real servers: all of it
+compat: build ## Terraform, OpenTofu, Azure's SDK and clients of Redis against real servers: all of it
 	@$(GO) test -count 1 -v -timeout 60m ./test/compat/terraform -full
 	@cd test/compat/azure && $(GO) test -count 1 -v -timeout 60m ./... -full
+	@cd test/compat/redis && $(GO) test -count 1 -v ./...
 
 # The modules below store/ have a driver each, and real servers in their tests.
 STORES = $$($(GO) list -m -f '{{.Dir}}' | grep /store/)

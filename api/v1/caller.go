@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/redial"
 )
 
 // A Caller sends requests to a server, or to one of several. Each method is one request,
@@ -47,6 +49,10 @@ type CallerConfig struct {
 	Token    TokenFunc
 	Insecure bool
 }
+
+// NewClient returns an HTTP client without a limit on the whole of a request: some
+// requests wait, and watches never end. config may be nil.
+func NewClient(config *tls.Config) *http.Client { return redial.NewClient(config, nil) }
 
 // NewCaller returns a caller. It does not connect.
 func NewCaller(config CallerConfig) (*Caller, error) {

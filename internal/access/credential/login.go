@@ -106,7 +106,7 @@ func (l *Login) Check(ctx context.Context, s Shown) (*Proof, error) {
 		return nil, nil
 	case s.nothing():
 		return nil, l.refused(refuse(Missing, "no credential was sent: run leasehold login, or send a token in the "+
-			"header \"Authorization: Bearer TOKEN\""))
+			"header \"Authorization: Bearer TOKEN\", over RESP by AUTH TOKEN"))
 	}
 	name := s.key()
 	e := l.cache.get(&name)

@@ -43,7 +43,8 @@ func (r *Reader) Buffered() bool {
 }
 
 // Read returns the next reply or push. It is valid until the next Read. After an error there
-// is no next one; io.EOF is returned only between replies.
+// is no next one, unless only the time for a read was up: nothing of the reply is lost by that.
+// io.EOF is returned only between replies.
 func (r *Reader) Read() (*Value, error) {
 	for {
 		whole, err := r.scan()

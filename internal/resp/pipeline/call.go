@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -37,6 +38,8 @@ type call struct {
 	until  time.Duration // when its caller gives up, since the connection was made; 0: never
 	done   chan struct{} // has one when the caller is to look
 
+	base, also context.Context // with which its caller gives up; also may be nil
+
 	mu    sync.Mutex // guards what follows
 	over  bool       // answered, lost, or given up by its caller
 	woken bool       // done has, or had, one
@@ -57,7 +60,7 @@ func (c *Conn) newCall(r Request) *call {
 // garbage collector.
 func (c *call) recycle() {
 	if c.tag == "" {
-		c.answer = nil
+		c.answer, c.base, c.also = nil, nil, nil
 		c.conn.calls.Put(c)
 	}
 }
@@ -115,6 +118,13 @@ func (c *call) wake() {
 	if first {
 		done <- struct{}{}
 	}
+}
+
+// isOver reports whether there is an answer, or never will be.
+func (c *call) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
 }
 
 // timeUp has the caller give up.

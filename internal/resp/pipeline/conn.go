@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -71,7 +70,7 @@ type Conn struct {
 	live     atomic.Int64  // calls whose callers wait
 	calls    sync.Pool     // of *call
 	heard    atomic.Int64  // when something was read last, since born
-	direct   *direct       // nil: only the writer writes
+	socket   *socket       // nil: it is none
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // commands that nobody writes yet
@@ -80,11 +79,17 @@ type Conn struct {
 	queued  uint64 // how many bytes were ever put into out
 	handed  uint64 // how many of them may have been sent
 	due     queue
+	reading bool             // somebody reads
+	alone   *call            // whose caller does; nil: the connection's own goroutine
+	unasked bool             // the socket has bytes that nobody asked for
 	waits   map[string]*call // those whose push is to follow, by their tags
 	room    chan struct{}    // closed when there is room again; nil: there is
 	err     error            // why it has ended
 	retired bool
 	watch   watch
+
+	interrupted bool // the caller who reads is to stop
+	ends        ends
 }
 
 // New returns a connection that was made. Start it, or Close it.
@@ -98,7 +103,7 @@ func New(conn net.Conn, config Config) *Conn {
 	}
 	c.watch.patience = config.Patience
 	c.reader = resp.NewReader((*ears)(c))
-	c.direct = newDirect(conn)
+	c.socket = newSocket(conn)
 	return c
 }
 
@@ -110,7 +115,9 @@ func (e *ears) Read(b []byte) (int, error) {
 	if e.first == 0 && n > 0 {
 		e.first = b[0]
 	}
-	e.heard.Store(int64(time.Since(e.born)))
+	if n > 0 {
+		e.heard.Store(int64(time.Since(e.born)))
+	}
 	return n, err
 }
 
@@ -146,7 +153,6 @@ func (c *Conn) Start() {
 	c.mu.Lock()
 	c.startWatchLocked()
 	c.mu.Unlock()
-	go c.read()
 	go c.write()
 }
 
@@ -159,46 +165,60 @@ func (c *Conn) Do(ctx context.Context, r Request) error {
 	c.live.Add(1)
 	defer c.leave()
 	call := c.newCall(r)
-	ended, endedToo := call.endings(ctx)
-	if err := c.enqueue(ctx, call, r.Command); err != nil {
+	call.endWith(ctx)
+	alone, err := c.enqueue(ctx, call, r.Command)
+	if err != nil {
 		call.recycle()
 		return err
 	}
-	woken := false
-	select {
-	case <-call.done:
-		woken = true
-	case <-ended:
-	case <-endedToo:
+	if alone {
+		c.readAlone(call)
 	}
-	if call.giveUp(woken) {
+	if call.giveUp(call.wait()) {
 		c.forget(r.Tag)
 		return &LostError{Sent: true, Err: cmp.Or(ctx.Err(), context.DeadlineExceeded)}
 	}
-	err := call.err
+	err = call.err
 	call.recycle()
 	return err
 }
 
-// endings returns what ends the wait for a reply. A time limit is watched by the connection, for all its calls
+// endWith notes what ends the wait for a reply. A time limit is watched by the connection, for all its calls
 // together: it is nearly never reached, and a timer for each call costs more than all the rest of it. Waits are few,
 // and long.
-func (c *call) endings(ctx context.Context) (ended, endedToo <-chan struct{}) {
+func (c *call) endWith(ctx context.Context) {
 	if c.tag != "" {
-		return ctx.Done(), nil
+		c.base, c.also = ctx, nil
+		return
 	}
-	base, also, at := limit.Parts(ctx)
-	if !at.IsZero() {
+	var at time.Time
+	if c.base, c.also, at = limit.Parts(ctx); !at.IsZero() {
 		c.until = max(1, at.Sub(c.conn.born))
 	}
-	if also != nil {
-		endedToo = also.Done()
-	}
-	return base.Done(), endedToo
 }
 
-// enqueue puts a command into the queue, and waits for room if that is full.
-func (c *Conn) enqueue(ctx context.Context, call *call, command []byte) error {
+// wait waits until the call is over, or its caller gives up. It reports whether it took what done had.
+func (c *call) wait() (woken bool) {
+	select {
+	case <-c.done: // already, if its caller read the reply itself
+		return true
+	default:
+	}
+	var endedToo <-chan struct{}
+	if c.also != nil {
+		endedToo = c.also.Done()
+	}
+	select {
+	case <-c.done:
+		return true
+	case <-c.base.Done():
+	case <-endedToo:
+	}
+	return false
+}
+
+// enqueue puts a command into the queue, and waits for room if that is full. It reports whether its caller has to read.
+func (c *Conn) enqueue(ctx context.Context, call *call, command []byte) (alone bool, err error) {
 	c.mu.Lock()
 	for c.err == nil && (c.due.len() >= c.maxCalls || len(c.out) >= maxQueued) {
 		if c.room == nil {
@@ -209,22 +229,28 @@ func (c *Conn) enqueue(ctx context.Context, call *call, command []byte) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return &LostError{Err: ctx.Err()}
+			return false, &LostError{Err: ctx.Err()}
 		}
 		c.mu.Lock()
 	}
+	if err := c.askSocketLocked(); err != nil {
+		c.mu.Unlock()
+		c.fail(err)
+		return false, &LostError{Err: err}
+	}
 	if c.err != nil {
 		defer c.mu.Unlock()
-		return &LostError{Err: c.err}
+		return false, &LostError{Err: c.err}
 	}
 	c.enqueueLocked(call, command)
-	if c.direct != nil && !c.writing && c.live.Load() == 1 {
+	alone = c.startReadingLocked(call)
+	if c.socket != nil && c.socket.writes && !c.writing && c.live.Load() == 1 {
 		c.writeAloneLocked()
-		return nil
+		return alone, nil
 	}
 	c.mu.Unlock()
 	c.wakeWriter()
-	return nil
+	return alone, nil
 }
 
 func (c *Conn) enqueueLocked(call *call, command []byte) {
@@ -279,51 +305,6 @@ func (c *Conn) makeRoomLocked() {
 	}
 }
 
-// read hands replies to their calls, until the connection ends.
-func (c *Conn) read() {
-	for {
-		v, err := c.reader.Read()
-		switch {
-		case err != nil:
-		case v.Kind == resp.Push:
-			err = c.pushed(v)
-		default:
-			err = c.replied(v)
-		}
-		if err != nil {
-			c.fail(err)
-			return
-		}
-	}
-}
-
-func (c *Conn) replied(v *resp.Value) error {
-	c.mu.Lock()
-	call := c.due.pop()
-	c.makeRoomLocked()
-	c.mu.Unlock()
-	if call == nil {
-		return fmt.Errorf("%w: none was due", ErrOutOfStep)
-	}
-	return call.take(v)
-}
-
-// pushed hands a push to the call with its tag. Pushes without a call are for callers that gave up.
-func (c *Conn) pushed(v *resp.Value) error {
-	if len(v.Items) != 3 {
-		return nil
-	}
-	c.mu.Lock()
-	tag := string(v.Items[1].Text)
-	call := c.waits[tag]
-	delete(c.waits, tag)
-	c.mu.Unlock()
-	if call == nil {
-		return nil
-	}
-	return call.take(&v.Items[2])
-}
-
 // Retire closes the connection once nobody waits for a reply.
 func (c *Conn) Retire() {
 	c.live.Add(1)
@@ -368,6 +349,7 @@ func (c *Conn) fail(err error) {
 		c.room = nil
 	}
 	c.stopWatchLocked()
+	c.ends.dropAllLocked()
 	c.mu.Unlock()
 	close(c.ended)
 	hangUp(c.conn)

@@ -66,17 +66,26 @@ func (r *reply) Take(v *resp.Value) (bool, error) {
 
 var testPatience = Patience{After: 2 * time.Second, Within: time.Second}
 
-// bubble runs a test on a connection in virtual time.
+// bubble runs a test on a connection in virtual time: one that its first caller reads, and one that a goroutine reads.
 func bubble(t *testing.T, config Config, test func(t *testing.T, c *Conn, p *peer)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		c, p := New(ours, config), &peer{Conn: theirs}
-		c.Start()
-		defer theirs.Close()
-		defer c.Close()
-		test(t, c, p)
-	})
+	for _, by := range []string{"caller", "goroutine"} {
+		t.Run("read by a "+by, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				c, p := New(ours, config), &peer{Conn: theirs}
+				c.Start()
+				if by == "goroutine" {
+					c.mu.Lock()
+					c.readAgainLocked()
+					c.mu.Unlock()
+				}
+				defer theirs.Close()
+				defer c.Close()
+				test(t, c, p)
+			})
+		})
+	}
 }
 
 func ask(ctx context.Context, c *Conn, command string) (string, error) {

@@ -26,6 +26,7 @@ type watch struct {
 	asleep   bool          // nothing is due: the next command wakes it up
 	uses     int           // counts commands
 	seen     int           // how many there were at the last look
+	rested   int           // how many there were when somebody looked for a reader
 	idle     time.Duration // since when there was none
 }
 
@@ -59,6 +60,9 @@ func (c *Conn) SetPatience(p Patience) {
 
 func (c *Conn) lookAgainLocked() {
 	next := c.now() + c.nextLookLocked()
+	if !c.reading {
+		next = min(next, c.now()+restLook)
+	}
 	for _, call := range c.due.all() {
 		if call.until != 0 {
 			next = min(next, call.until)
@@ -80,6 +84,7 @@ func (c *Conn) giveUpLocked() {
 		if call.until != 0 && call.until <= now {
 			call.until = 0
 			call.timeUp()
+			c.interruptLocked(call)
 		}
 	}
 }
@@ -124,6 +129,7 @@ func (c *Conn) look() {
 	if !dead && !unused {
 		c.giveUpLocked()
 		c.pingLocked()
+		c.readAgainLocked()
 		c.lookAgainLocked()
 	}
 	c.mu.Unlock()

@@ -47,7 +47,7 @@ func (c *Conn) write() {
 func (c *Conn) writeAloneLocked() {
 	b := c.takeLocked()
 	c.mu.Unlock()
-	n, err := c.direct.write(b)
+	n, err := c.socket.write(b)
 	c.mu.Lock()
 	left := c.wroteLocked(b, n)
 	c.mu.Unlock()

@@ -17,26 +17,32 @@ import (
 // overTCP returns both ends of a connection on which callers that are alone write themselves.
 func overTCP(t *testing.T) (*Conn, *peer) {
 	t.Helper()
+	ours, theirs := pair(t)
+	c := New(ours, Config{})
+	c.Start()
+	t.Cleanup(c.Close)
+	return c, &peer{Conn: theirs}
+}
+
+// pair returns both ends of a TCP connection.
+func pair(t *testing.T) (ours, theirs net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ours, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
+	if ours, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := l.Accept()
-	if err != nil {
+	if theirs, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	c := New(ours, Config{})
-	c.Start()
 	t.Cleanup(func() {
-		c.Close()
+		ours.Close()
 		theirs.Close()
 	})
-	return c, &peer{Conn: theirs}
+	return ours, theirs
 }
 
 func TestOneAndManyTakeTurnsAtWriting(t *testing.T) {

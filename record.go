@@ -12,6 +12,7 @@ type Record struct {
 	Version uint64   // 1 when it is created, one more with each change
 	Session string   // the session it ends with, if any
 	Token   Token    // the largest that it was written with; smaller ones are refused
+	Lease   string   // the id of the lease, or of the wait for one, that it is the face of, if any
 }
 
 // A Large names a value that is kept beside the log, because it is too large for it. The digest

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -26,6 +27,9 @@ func (s *State) acquire(c *Acquire) Answer {
 	items := c.Items()
 	claims, failure := s.prepare(sp, c, items)
 	if failure != nil {
+		return Answer{Err: failure}
+	}
+	if failure := s.mirrorRefuses(sp, c, items, claims); failure != nil {
 		return Answer{Err: failure}
 	}
 	return s.admit(sp, c, items, claims)
@@ -207,34 +211,54 @@ func (s *State) tooManySlots(item Item, capacity int) *leasehold.Error {
 // admit grants all claims of a request, or queues all of them, or refuses. Every refusal comes
 // before the first change.
 func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
-	blocked := s.blocked(sp, c, items)
+	blocked, failure := s.admissible(sp, c, items, claims)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	return s.let(sp, c, items, claims, blocked)
+}
+
+// admissible says why claims can be neither granted nor wait. blocked is what they would have to wait for; nil if they
+// can be granted.
+func (s *State) admissible(
+	sp *space, c *Acquire, items []Item, claims []*Claim,
+) (blocked *Resource, failure *leasehold.Error) {
+	blocked = s.blocked(sp, c, items)
 	// Those who do not wait are told who is in their way, and not that some cap is reached,
 	// which they can do nothing about.
 	if blocked != nil && c.Wait == 0 {
-		return s.blockedBy(sp, blocked)
+		return blocked, s.blockedBy(sp, blocked).Err
 	}
 	if failure := s.roomForClaims(sp, len(claims), blocked != nil); failure != nil {
-		return Answer{Err: failure}
+		return blocked, failure
 	}
 	shared := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 })
 	if shared >= 0 && s.unsettled && blocked == nil {
 		// Nobody could say which is the smallest token that is still alive.
-		return Answer{Err: tooManyOver(items[shared].Resource)}
+		return blocked, tooManyOver(items[shared].Resource)
 	}
 	if blocked != nil {
-		if failure := s.mayWait(sp, c, claims); failure != nil {
-			return Answer{Err: failure}
-		}
+		return blocked, s.mayWait(sp, c, claims)
 	}
-	// From here on nothing is refused: everything below happens, or the whole request would be
-	// half done.
+	return nil, nil
+}
+
+// let grants all claims of a request or, if they are blocked, queues them. From here on nothing is refused: everything
+// below happens, or the whole request would be half done.
+func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) Answer {
+	s.mirrorClaims(sp, claims)
 	for i, claim := range claims {
 		s.bind(sp, claim)
 		sp.setClaimOwner(claim.ID, s.permit.OwnerOf(takeVerb(items[i].Slots), sp.name, claim.Resource, claim.Holder))
 		s.settleCapacity(sp, items[i])
 	}
 	if blocked != nil {
-		s.enqueue(sp, claims, s.now.Add(c.Wait), c.Priority)
+		until := Time(0)
+		if c.Wait != command.Endless {
+			until = s.now.Add(c.Wait)
+		}
+		s.enqueue(sp, claims, until, c.Priority)
+		s.showClaims(sp, claims)
 		return s.waiterAnswer(sp, claims[0])
 	}
 	for i, claim := range claims {
@@ -244,6 +268,7 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 		}
 		claims[i] = s.grant(sp, taken, claim)
 	}
+	s.showClaims(sp, claims)
 	return s.leasesAnswer(sp, claims)
 }
 

@@ -18,7 +18,16 @@ func (s *State) allowPut(c *PutRecord) *leasehold.Error {
 	if failure := s.allowRecord(access.RecordWrite, c.Namespace, c.Path); failure != nil {
 		return failure
 	}
-	return s.allowUse(c.Namespace, c.Session)
+	return s.allowLink(c.Namespace, c.Session, c.Link)
+}
+
+// allowLink judges the session that a put binds its record to, and the claim that it makes. A claim that it ends, or
+// takes from another, is judged when it is known: see planPut.
+func (s *State) allowLink(namespace, session string, l *Link) *leasehold.Error {
+	if l == nil {
+		return s.allowUse(namespace, session)
+	}
+	return s.allowAcquire(l.Acquire(namespace, session))
 }
 
 func (s *State) allowDelete(c *DeleteRecord) *leasehold.Error {
@@ -88,15 +97,20 @@ func (s *State) allowTxn(c *Txn) *leasehold.Error {
 	if !s.permit.Knows(c.Namespace) { // also if it does nothing: the answer has the revision of the namespace
 		return deny("%s may do nothing%s: ask an admin", s.permit.Asker.Principal, inNamespace(c.Namespace))
 	}
+	return s.allowParts(c.Namespace, c)
+}
+
+// allowParts judges the comparisons and operations of a transaction, or of one that is nested.
+func (s *State) allowParts(namespace string, c *Txn) *leasehold.Error {
 	s.work.take((len(c.If) + len(c.Then) + len(c.Else)) / perUnit)
 	for i := range c.If {
-		if failure := s.allowCompare(c.Namespace, &c.If[i]); failure != nil {
+		if failure := s.allowCompare(namespace, &c.If[i]); failure != nil {
 			return failure
 		}
 	}
 	for _, list := range [2][]Op{c.Then, c.Else} {
 		for i := range list {
-			if failure := s.allowOp(c.Namespace, &list[i]); failure != nil {
+			if failure := s.allowOp(namespace, &list[i]); failure != nil {
 				return failure
 			}
 		}
@@ -105,8 +119,8 @@ func (s *State) allowTxn(c *Txn) *leasehold.Error {
 }
 
 func (s *State) allowCompare(namespace string, c *Compare) *leasehold.Error {
-	if c.What < LeaseID {
-		return s.allowRecord(access.RecordRead, namespace, c.Path)
+	if !c.What.OfLease() {
+		return s.allowRecords(access.RecordRead, namespace, c.Path, c.To, c.Range)
 	}
 	owner := s.permit.Self()
 	if sp := s.space(namespace); sp != nil {
@@ -123,7 +137,7 @@ func (s *State) allowCompare(namespace string, c *Compare) *leasehold.Error {
 func (s *State) allowOp(namespace string, o *Op) *leasehold.Error {
 	switch o.Do {
 	case Put:
-		if o.From != 0 {
+		if o.From != 0 || o.KeepValue || o.KeepSession || o.Before {
 			if failure := s.allowRecord(access.RecordRead, namespace, o.Path); failure != nil {
 				return failure
 			}
@@ -131,8 +145,13 @@ func (s *State) allowOp(namespace string, o *Op) *leasehold.Error {
 		if failure := s.allowRecord(access.RecordWrite, namespace, o.Path); failure != nil {
 			return failure
 		}
-		return s.allowUse(namespace, o.Session)
+		return s.allowLink(namespace, o.Session, o.Link)
 	case Delete:
+		if o.Before {
+			if failure := s.allowRecords(access.RecordRead, namespace, o.Path, o.To, o.Range); failure != nil {
+				return failure
+			}
+		}
 		return s.allowRecords(access.RecordWrite, namespace, o.Path, o.To, o.Range)
 	case Get:
 		return s.allowRecords(access.RecordRead, namespace, o.Path, o.To, o.Range)
@@ -144,6 +163,8 @@ func (s *State) allowOp(namespace string, o *Op) *leasehold.Error {
 			return failure
 		}
 		return nil
+	case Nested:
+		return s.allowParts(namespace, o.Txn)
 	}
 	return deny("%s may not do this: nobody said who may", s.permit.Asker.Principal)
 }

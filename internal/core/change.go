@@ -27,6 +27,9 @@ func (s *State) change(c *Change) Answer {
 	if !newHolder && !newID {
 		return s.leaseAnswer(sp, claim) // an earlier try did it
 	}
+	if failure := s.staysInOrder(sp, claim, "a lease on it stays with its holder and its id"); failure != nil {
+		return Answer{Err: failure}
+	}
 	// A change of holder is a grant to somebody else, and in a quarantine nothing is granted.
 	if newHolder && s.quarantined() {
 		return s.notGiven(c)
@@ -56,6 +59,7 @@ func (s *State) change(c *Change) Answer {
 		}
 		s.rename(sp, claim, &changed)
 	}
+	changed.dropFace()
 	s.replace(sp, claim, &changed)
 	s.renamed(sp, claim, &changed)
 	changed.Revision = s.revise(sp)
@@ -66,6 +70,7 @@ func (s *State) change(c *Change) Answer {
 	event := s.event(sp, &changed, leasehold.Changed)
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)
+	s.endFace(sp, claim, leasehold.IDChanged)
 	return s.leaseAnswer(sp, &changed)
 }
 

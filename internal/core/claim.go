@@ -67,6 +67,7 @@ type Terms struct {
 	After       *Ending       // of which the holder is warned
 	Waited      time.Duration // in the queue, before the grant
 	ChangedWall int64         // when its holder got it from another
+	Face        *Face         // the record by which it shows; from level 4 on
 }
 
 // waiterTTL is how long a waiter without a session stays in the queue after the
@@ -86,7 +87,7 @@ func (c *Claim) setTerms(t Terms) {
 	c.Terms = nil
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
-		t.Waited == 0 && t.ChangedWall == 0 &&
+		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil &&
 		t.Foreign == "" && !t.MayExpire && t.Door == "" && t.Note == "" {
 		return
 	}
@@ -195,6 +196,7 @@ func (s *State) put(sp *space, c *Claim) {
 		s.totals.claims++
 	}
 	s.countClaim(sp, before, c)
+	sp.moveFading(before, c)
 	if c.waiting() {
 		if _, known := sp.queue.Set(c); !known {
 			s.totals.waiters++
@@ -211,6 +213,7 @@ func (s *State) unput(sp *space, c *Claim) *access.Owner {
 	if before, known := sp.claims.Delete(c.ID); known {
 		s.totals.claims--
 		s.countClaim(sp, before, nil)
+		sp.moveFading(before, nil)
 	}
 	owner, _ := sp.claimOwners.Delete(c.ID)
 	return owner
@@ -324,6 +327,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	event.How, event.By, event.Reason, event.Hold = how, last.By, last.Reason, &told.hold
 	event.Own = s.own != nil && s.own.ID == c.ID && c.Session != ""
 	s.emit(sp, event)
+	s.endFace(sp, c, how)
 	s.alarmEnd(sp, c, how, learned)
 	// The resource is stored, and the end is in history, before the queue is stirred: the next
 	// grant must find the resource free, and its event must come after this one.
@@ -373,6 +377,7 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 			event.By, event.Reason = by, reason
 		}
 		s.emit(sp, event)
+		s.endFace(sp, c, how)
 		s.shortened(sp, c.Resource)
 	}
 	for _, c := range together {

@@ -120,6 +120,11 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 		return a
 	}
 	claim := s.touch(sp, id)
+	if a.Record != nil && claim != nil {
+		again := s.claimAnswer(sp, claim) // of a put with a link
+		again.Record = a.Record
+		return again
+	}
 	switch {
 	case claim == nil:
 		if isBreak {
@@ -137,24 +142,53 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 
 // txnAsOfNow is asOfNow for the leases that a transaction acquired.
 func (s *State) txnAsOfNow(sp *space, a Answer) Answer {
-	again := *a.Txn
-	again.Results = slices.Clone(a.Txn.Results)
-	for i, r := range again.Results {
-		if r.Lease == nil {
+	again, lost := s.resultsAsOfNow(sp, a.Txn)
+	if again == nil {
+		return lost
+	}
+	return Answer{Txn: again}
+}
+
+// resultsAsOfNow shows the leases and waiters in the results of a transaction as they are now; or nothing, and how the
+// first of them was lost.
+func (s *State) resultsAsOfNow(sp *space, was *TxnAnswer) (*TxnAnswer, Answer) {
+	again := *was
+	again.Results = slices.Clone(was.Results)
+	for i := range again.Results {
+		r := &again.Results[i]
+		var ids []string
+		switch {
+		case r.Txn != nil:
+			nested, lost := s.resultsAsOfNow(sp, r.Txn)
+			if nested == nil {
+				return nil, lost
+			}
+			r.Txn = nested
+			continue
+		case r.Waiter != nil:
+			ids = []string{r.Waiter.ID}
+		case r.Lease != nil:
+			for _, lease := range append([]leasehold.Lease{*r.Lease}, r.Also...) {
+				ids = append(ids, lease.ID)
+			}
+		default:
 			continue
 		}
-		claims := make([]*Claim, 0, 1+len(r.Also))
-		for _, lease := range append([]leasehold.Lease{*r.Lease}, r.Also...) {
-			claim := s.touch(sp, lease.ID)
+		claims := make([]*Claim, 0, len(ids))
+		for _, id := range ids {
+			claim := s.touch(sp, id)
 			if claim == nil {
-				return s.noClaim(sp, lease.ID)
+				return nil, s.noClaim(sp, id)
 			}
 			claims = append(claims, claim)
 		}
-		now := s.leasesAnswer(sp, claims)
-		again.Results[i].Lease, again.Results[i].Also = now.Lease, now.Also
+		now := s.claimAnswer(sp, claims[0])
+		if now.Lease != nil {
+			now = s.leasesAnswer(sp, claims)
+		}
+		r.Lease, r.Also, r.Waiter = now.Lease, now.Also, now.Waiter
 	}
-	return Answer{Txn: &again}
+	return &again, Answer{}
 }
 
 // remember keeps the answer of a request for when it is sent again.

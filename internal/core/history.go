@@ -19,13 +19,20 @@ import (
 const maxHistory = 64 << 20
 
 // revise returns the revision that the current command makes in a namespace. A command makes
-// one revision at most, however many events it has, and none if it changes nothing.
+// one revision at most, however many events it has, and none if it changes nothing; only the one that mirrors a
+// resource makes more.
 func (s *State) revise(sp *space) leasehold.Revision {
 	if sp.touched != s.sequence {
 		sp.touched, sp.n, sp.changed = s.sequence, 0, s.now
 		sp.revision++
 	}
 	return sp.revision
+}
+
+// reviseAgain begins another revision, although the current command may have made one.
+func (s *State) reviseAgain(sp *space) {
+	sp.touched = 0
+	s.revise(sp)
 }
 
 // event begins an event about a claim.

@@ -124,7 +124,9 @@ func (c *checker) space(s *State, sp *space) {
 			return alive || sp.left(id) != nil
 		},
 		Bound: func(session string) { n.bound[session]++ },
+		Loose: sp.loose,
 	})
+	c.links(s, sp)
 	c.sessions(sp, n.bound)
 	c.chores(s, sp)
 	c.resources(s, sp, n.waiting)

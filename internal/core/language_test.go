@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 // This file is the language of the stories: how a line becomes a command, how a
@@ -225,7 +227,7 @@ func (p *phrase) command() core.Command {
 			Path: p.word("path"), Value: p.word("value"), Namespace: p.namespace(), Session: p.option("session", ""),
 			Large: p.large(), From: leasehold.Revision(p.number("from")), Keep: p.keep(),
 			IfRevision: leasehold.Revision(p.number("if")), IfAbsent: p.flag("new"), Fence: p.fence(),
-			By: p.option("by", ""), Reason: p.option("reason", ""), Request: p.request(),
+			By: p.option("by", ""), Reason: p.option("reason", ""), Request: p.request(), Link: p.link(), KeepLink: p.flag("keep-link"),
 		}
 	case "delete":
 		return &core.DeleteRecord{
@@ -329,28 +331,68 @@ func parseTxn(line string) (core.Command, error) {
 	if err := p.end(); err != nil {
 		return nil, err
 	}
-	for _, part := range parts[1:] {
+	return c, parseParts(c, parts[1:], c.Namespace, " | ")
+}
+
+// parseParts reads the parts of a transaction, or of one that is nested: its own stand between what separates those.
+func parseParts(c *core.Txn, parts []string, namespace, between string) error {
+	for _, part := range parts {
 		branch, rest, _ := strings.Cut(part, " ")
+		if inner, nested := strings.CutPrefix(rest, "nested "); nested {
+			o := core.Op{Do: core.Nested, Txn: &core.Txn{}}
+			if err := parseParts(o.Txn, strings.Split(inner, between), namespace, " |"+strings.TrimSpace(between)+" "); err != nil {
+				return err
+			}
+			if branch == "then" {
+				c.Then = append(c.Then, o)
+			} else {
+				c.Else = append(c.Else, o)
+			}
+			continue
+		}
 		p := newPhrase(rest)
 		switch branch {
 		case "if":
 			c.If = append(c.If, p.compare())
 		case "then":
-			c.Then = append(c.Then, p.op(c.Namespace))
+			c.Then = append(c.Then, p.op(namespace))
 		case "else":
-			c.Else = append(c.Else, p.op(c.Namespace))
+			c.Else = append(c.Else, p.op(namespace))
 		default:
 			p.wrong("a transaction has no part %q", branch)
 		}
 		if err := p.end(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
+}
+
+// link reads "link=RESOURCE:HOLDER:ID", and what goes with it.
+func (p *phrase) link() *core.Link {
+	text := p.option("link", "")
+	if text == "" {
+		return nil
+	}
+	parts := strings.Split(text+"::", ":")
+	l := &core.Link{
+		Resource: parts[0], Holder: parts[1], ID: cmp.Or(parts[2], parts[1]), TTL: p.duration("ttl"), Grace: p.duration("grace"),
+		Wait: p.flag("wait"), Stay: p.flag("stay"), Take: p.flag("take"), Mirror: p.option("mirror", ""),
+	}
+	return l
+}
+
+func writeLink(l *core.Link, keep bool) string {
+	if l == nil {
+		return flagged("keep-link", keep)
+	}
+	return sentence(option("link", l.Resource+":"+l.Holder+":"+l.ID), option("ttl", l.TTL), option("grace", l.Grace), flagged("wait", l.Wait),
+		flagged("stay", l.Stay), flagged("take", l.Take), option("mirror", l.Mirror))
 }
 
 var (
-	whats     = []string{"", "create", "mod", "version", "value", "session", "lease", "token", "floor"}
+	whats     = []string{"", "create", "mod", "version", "value", "session", "lease", "token", "floor", "record-lease"}
+	orders    = []string{"", "create", "mod", "version", "value"}
 	relations = []string{"", "is", "not", "below", "above"}
 	doings    = []string{"", "put", "delete", "get"}
 )
@@ -361,7 +403,7 @@ func (p *phrase) compare() (c core.Compare) {
 	c.Is = core.Relation(max(0, slices.Index(relations, p.word("relation"))))
 	operand := p.word("operand")
 	switch c.What {
-	case core.RecordValue, core.RecordSession, core.LeaseID:
+	case core.RecordValue, core.RecordSession, core.LeaseID, core.RecordLease:
 		c.Text = operand
 	default:
 		n, err := strconv.ParseUint(operand, 10, 64)
@@ -370,6 +412,7 @@ func (p *phrase) compare() (c core.Compare) {
 		}
 		c.Number = n
 	}
+	c.To, c.Range = p.option("to", ""), p.flag("range")
 	return c
 }
 
@@ -390,6 +433,15 @@ func (p *phrase) op(namespace string) (o core.Op) {
 	o.Large, o.From, o.Keep = p.large(), leasehold.Revision(p.number("from")), p.keep()
 	o.To, o.Session, o.Most = p.option("to", ""), p.option("session", ""), int(p.number("most"))
 	o.KeysOnly, o.Count = p.flag("keys"), p.flag("count")
+	if o.Do == core.Put {
+		o.Link, o.KeepLink = p.link(), p.flag("keep-link")
+		o.KeepValue, o.KeepSession = p.flag("keep-value"), p.flag("keep-session")
+	}
+	o.Before = p.flag("before")
+	o.Select.By = record.Order(max(0, slices.Index(orders, p.option("order", ""))))
+	o.Select.Descend = p.flag("descend")
+	o.Select.MinCreate, o.Select.MaxCreate = leasehold.Revision(p.number("min-create")), leasehold.Revision(p.number("max-create"))
+	o.Select.MinMod, o.Select.MaxMod = leasehold.Revision(p.number("min-mod")), leasehold.Revision(p.number("max-mod"))
 	return o
 }
 
@@ -539,7 +591,7 @@ func writeCommand(c core.Command) string {
 	case *core.PutRecord:
 		return sentence("put", quote(c.Path), quote(c.Value), flagged("new", c.IfAbsent), option("if", c.IfRevision), option("session", c.Session),
 			option("large", writeLarge(c.Large)), option("from", c.From), option("keep", c.Keep),
-			writeFence(c.Fence), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
+			writeFence(c.Fence), option("by", c.By), option("reason", c.Reason), writeLink(c.Link, c.KeepLink), common(c.Namespace, c.Request))
 	case *core.DeleteRecord:
 		verb := "delete"
 		if c.Range {
@@ -621,24 +673,29 @@ func flagged(name string, is bool) string {
 }
 
 func writeTxn(c *core.Txn) string {
-	parts := []string{sentence("txn", common(c.Namespace, c.Request))}
+	return strings.Join(append([]string{sentence("txn", common(c.Namespace, c.Request))}, writeParts(c, " | ")...), " ; ")
+}
+
+func writeParts(c *core.Txn, between string) (parts []string) {
 	for _, i := range c.If {
 		operand := strconv.FormatUint(i.Number, 10)
-		if i.What == core.RecordValue || i.What == core.RecordSession || i.What == core.LeaseID {
+		if i.What == core.RecordValue || i.What == core.RecordSession || i.What == core.LeaseID || i.What == core.RecordLease {
 			operand = i.Text
 		}
-		parts = append(parts, sentence("if", whats[i.What], quote(i.Path), relations[i.Is], quote(operand)))
+		parts = append(parts, sentence("if", whats[i.What], quote(i.Path), relations[i.Is], quote(operand), flagged("range", i.Range), option("to", i.To)))
 	}
 	for branch, list := range [][]core.Op{c.Then, c.Else} {
 		for _, o := range list {
-			parts = append(parts, []string{"then ", "else "}[branch]+writeOp(o))
+			parts = append(parts, []string{"then ", "else "}[branch]+writeOp(o, between))
 		}
 	}
-	return strings.Join(parts, " ; ")
+	return parts
 }
 
-func writeOp(o core.Op) string {
+func writeOp(o core.Op, between string) string {
 	switch o.Do {
+	case core.Nested:
+		return "nested " + strings.Join(writeParts(o.Txn, " |"+strings.TrimSpace(between)+" "), between)
 	case core.AcquireLease:
 		return writeCommand(o.Acquire)
 	case core.ReleaseLease:
@@ -653,7 +710,10 @@ func writeOp(o core.Op) string {
 	}
 	return sentence(verb, quote(o.Path), value, flagged("keys", o.KeysOnly), flagged("count", o.Count),
 		option("large", writeLarge(o.Large)), option("from", o.From), option("keep", o.Keep),
-		option("to", o.To), option("session", o.Session), option("most", o.Most))
+		option("to", o.To), option("session", o.Session), option("most", o.Most), writeLink(o.Link, o.KeepLink),
+		flagged("keep-value", o.KeepValue), flagged("keep-session", o.KeepSession), flagged("before", o.Before),
+		option("order", orders[o.Select.By]), flagged("descend", o.Select.Descend), option("min-create", o.Select.MinCreate),
+		option("max-create", o.Select.MaxCreate), option("min-mod", o.Select.MinMod), option("max-mod", o.Select.MaxMod))
 }
 
 func writeBreak(c *core.Break) string {
@@ -709,6 +769,11 @@ func common(namespace string, r core.Request) string {
 
 // tellAnswer says what one command came to. now is the stamp, counted from 0s.
 func tellAnswer(a core.Answer, now time.Duration) string {
+	if a.Record != nil && (a.Lease != nil || a.Waiter != nil) {
+		record, claim := a, a
+		record.Lease, record.Waiter, claim.Record = nil, nil, nil
+		return tellAnswer(record, now) + "; " + tellAnswer(claim, now)
+	}
 	switch {
 	case a.Err != nil:
 		return tellError(a.Err)
@@ -742,7 +807,7 @@ func tellRecord(r *leasehold.Record) string {
 	if r.Token != 0 {
 		text += fmt.Sprintf(", token %d", r.Token)
 	}
-	return text + when("large", writeLarge(r.Large)) + when("session", r.Session)
+	return text + when("large", writeLarge(r.Large)) + when("session", r.Session) + when("lease", r.Lease)
 }
 
 // tellVersion leaves out what is as always.
@@ -770,17 +835,28 @@ func tellTxn(t *core.TxnAnswer, now time.Duration) string {
 	if !t.Succeeded {
 		text = "else"
 	}
-	text += fmt.Sprintf(", revision %d", t.Revision)
+	return text + fmt.Sprintf(", revision %d", t.Revision) + tellResults(t, now)
+}
+
+func tellResults(t *core.TxnAnswer, now time.Duration) (text string) {
 	for _, r := range t.Results {
 		switch {
+		case r.Txn != nil:
+			text += "; (" + map[bool]string{true: "then", false: "else"}[r.Txn.Succeeded] + tellResults(r.Txn, now) + ")"
 		case r.Record != nil:
 			text += "; " + tellRecord(r.Record)
+			if r.Lease != nil || r.Waiter != nil {
+				text += "; " + tellAnswer(core.Answer{Lease: r.Lease, Waiter: r.Waiter}, now)
+			}
 		case r.Page != nil:
 			text += "; " + tellPage(*r.Page)
 		case r.Lease != nil:
 			text += "; " + tellAnswer(core.Answer{Lease: r.Lease, Also: r.Also}, now)
 		default:
 			text += fmt.Sprintf("; %d deleted", r.Deleted)
+		}
+		for _, before := range r.Before {
+			text += fmt.Sprintf(", was %s %s (%d)", before.Path, tellValue(before.Value, before.Large), before.Mod)
 		}
 	}
 	return text
@@ -790,6 +866,9 @@ func tellPage(p core.RecordPage) string {
 	text := "found"
 	for _, r := range p.Records {
 		text += fmt.Sprintf(" %s %s (%d)", r.Path, tellValue(r.Value, r.Large), r.Mod)
+		if r.Lease != "" {
+			text += fmt.Sprintf(" of %s, made at %d", r.Lease, r.Create)
+		}
 	}
 	if len(p.Records) == 0 {
 		text = "found nothing"
@@ -911,7 +990,7 @@ func tellEvent(e *leasehold.Event) string {
 	case e.Record != nil || e.Previous != nil:
 		text += " " + e.Resource
 		if e.Record != nil {
-			text += " " + tellValue(e.Record.Value, e.Record.Large) + fmt.Sprintf(", version %d", e.Record.Version)
+			text += " " + tellValue(e.Record.Value, e.Record.Large) + fmt.Sprintf(", version %d", e.Record.Version) + when("lease", e.Record.Lease)
 		}
 		if e.Previous != nil {
 			text += ", was " + tellValue(e.Previous.Value, e.Previous.Large)

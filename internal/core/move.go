@@ -15,6 +15,9 @@ func (s *State) move(c *Move) Answer {
 	case claim.Wait.Priority == c.Priority:
 		return s.waiterAnswer(sp, claim) // an earlier try did it
 	}
+	if failure := s.staysInOrder(sp, claim, "nobody goes before others"); failure != nil {
+		return Answer{Err: failure}
+	}
 	// All waiters of one request share one place in the order of arrival. If each had its own,
 	// two requests for the same resources could each be first in one queue and wait for the
 	// other forever.

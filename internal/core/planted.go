@@ -51,6 +51,10 @@ const (
 	CountGone
 	// GrantToRevoked grants to a waiter that may not have what it waits for any more, if no tick ended the wait before.
 	GrantToRevoked
+	// FaceOutlives leaves the record of a claim as it is when the claim ends.
+	FaceOutlives
+	// MirrorMisses makes no record for a claim on a mirrored resource.
+	MirrorMisses
 )
 
 // Plant makes a state that was just made or read make a mistake from now on.

@@ -21,6 +21,9 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 		return Answer{Err: refused}
 	}
 	doomed, refused := s.doomed(sp, c.Path, c.To, c.Range)
+	if refused == nil {
+		refused = s.mayGiveUp(sp, doomed)
+	}
 	if refused != nil {
 		return Answer{Err: refused}
 	}
@@ -44,7 +47,15 @@ func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	s.work.take(len(doomed) / deletedPerUnit)
 	s.events = slices.Grow(s.events, len(doomed))
 	for _, r := range doomed {
-		s.dropRecord(sp, r, 0)
+		if r.Lease == "" {
+			s.dropRecord(sp, r, 0)
+			continue
+		}
+		// The end of another's claim may have ended this one, and its record with it.
+		if now, ok := sp.records.Get(r.Path); ok {
+			s.dropRecord(sp, now, 0)
+			s.giveUp(sp, r.Lease)
+		}
 	}
 }
 
@@ -75,7 +86,10 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 	// walked.
 	alive := list[:0]
 	for _, r := range list {
-		if r.Session == "" || s.liveRecord(sp, r.Path) != nil {
+		if r.Session != "" || r.Lease != "" {
+			r = s.liveRecord(sp, r.Path)
+		}
+		if r != nil {
 			alive = append(alive, r)
 		}
 	}

@@ -31,6 +31,9 @@ func LargeOf(c Command) (list []leasehold.Large) {
 				if ops[i].Large != nil {
 					list = append(list, *ops[i].Large)
 				}
+				if ops[i].Txn != nil {
+					list = append(list, LargeOf(ops[i].Txn)...)
+				}
 			}
 		}
 	}

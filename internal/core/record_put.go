@@ -20,7 +20,13 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused := s.rollBack(sp, &w, c.From); refused != nil {
 		return Answer{Err: refused}
 	}
-	if refused := s.roomFor(sp, c.Namespace, []record.Write{w}); refused != nil {
+	p := putting{write: w, from: writing{token: token, by: c.By, reason: c.Reason}, link: c.Link}
+	if c.Link != nil || old != nil && old.Lease != "" {
+		if p, refused = s.planPut(s.orNew(sp, c.Namespace), old, p, c.KeepLink); refused != nil {
+			return Answer{Err: refused}
+		}
+	}
+	if refused := s.roomFor(sp, c.Namespace, []record.Write{p.write}); refused != nil {
 		return Answer{Err: refused}
 	}
 	// Only now, since a refusal must not begin a namespace.
@@ -28,5 +34,16 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	return Answer{Record: record.WithoutValue(s.setRecord(sp, w, writing{token, c.By, c.Reason}))}
+	s.beginMirrors(sp, []putting{p})
+	r, answer := s.doPut(sp, p)
+	answer.Record = record.WithoutValue(r)
+	return answer
+}
+
+// orNew returns a namespace or, if that does not exist, an empty one to look at: a refusal must not begin it.
+func (s *State) orNew(sp *space, namespace string) *space {
+	if sp == nil {
+		return newSpace(namespace)
+	}
+	return sp
 }

@@ -39,7 +39,13 @@ func (v *view) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.
 			"revision %d is gone from history: %d is the oldest that can be read", q.Revision, newest).Err
 	case sp == nil:
 		return RecordPage{Revision: newest}, nil
-	case q.Revision == 0:
+	case q.Searches() && !v.work.take(sp.records.Count(q)/perUnit):
+		return RecordPage{}, crowded()
+	}
+	if failure := sp.table().TooWide(q); failure != nil {
+		return RecordPage{}, failure
+	}
+	if q.Revision == 0 {
 		page, inTime := v.s.page(sp, q, &v.work)
 		if !inTime {
 			return RecordPage{}, crowded()
@@ -77,6 +83,7 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 		}
 		return p.Add(r)
 	})
+	p.Finish()
 	if q.Count && inTime {
 		over := 0
 		over, inTime = s.overIn(sp, q, w)
@@ -113,6 +120,11 @@ func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 	sp.lapses.Ascend(lapse{}, func(l lapse) bool { return l.at <= s.now && see(l.session) })
 	if all {
 		sp.eachLeft(see)
+	}
+	if all && sp.fading.Len() > 0 {
+		faded := 0
+		faded, all = s.fadedIn(sp, q, w)
+		over += faded
 	}
 	return over, all
 }

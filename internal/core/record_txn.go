@@ -1,8 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"math"
+	"slices"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
@@ -10,91 +10,101 @@ import (
 )
 
 // txn carries out a transaction: all of one list or nothing. Everything that could refuse an
-// operation is looked at before the first one changes anything, since there is no undo.
+// operation is looked at before the first one changes anything, since there is no undo. So are all comparisons, those
+// of nested transactions too.
 func (s *State) txn(c *Txn) Answer {
 	sp := s.space(c.Namespace)
-	for i := range c.If {
-		s.settleFor(sp, &c.If[i])
+	if refused := s.settleCompared(sp, c); refused != nil {
+		return Answer{Err: refused}
 	}
 	// A comparison of something that was not fully settled could go either way.
 	if s.unsettled {
 		return Answer{Err: tooMuchAtOnce()}
 	}
-	for i := range c.If {
-		if refused := incomparable(sp, &c.If[i]); refused != nil {
-			return Answer{Err: refused}
-		}
+	path, refused := s.choose(sp, c)
+	if refused != nil {
+		return Answer{Err: refused}
 	}
-	answer := &TxnAnswer{Succeeded: true}
-	for i := range c.If {
-		answer.Succeeded = answer.Succeeded && s.holds(sp, &c.If[i])
-	}
-	list := c.Then
-	if !answer.Succeeded && !s.plants(TxnAnyway) {
-		list = c.Else
-	}
+	list := path.ops()
 	todo, refused := s.allowed(sp, c.Namespace, list)
-	if answer.Succeeded && s.atLeast(Level4) {
-		todo.sign(sp, c.If)
+	if s.atLeast(Level4) && refused == nil {
+		todo.sign(sp, path.proven())
 	}
-	if refused == nil && (len(todo.writes) > 0 || todo.claims != nil) {
+	if refused == nil && (len(todo.puts) > 0 || todo.claims != nil) {
 		sp, refused = s.makeSpace(c.Namespace)
 	}
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	for i := range list {
-		answer.Results = append(answer.Results, s.operate(sp, &list[i], &todo))
+	s.beginMirrors(sp, todo.puts)
+	results := make([]TxnResult, 0, len(list))
+	for _, o := range list {
+		results = append(results, s.operate(sp, o, &todo))
 	}
+	answer := path.answer(&results)
 	answer.Revision = s.revisionOf(sp)
 	return Answer{Txn: answer}
 }
 
-// settleFor ends what is over of the thing that is compared. All comparisons are settled before
-// the first is made, because to settle one thing can change another.
-func (s *State) settleFor(sp *space, c *Compare) {
-	switch {
-	case sp == nil:
-	case c.What >= LeaseID:
-		s.settle(sp, c.Path)
-	default:
-		s.liveRecord(sp, c.Path)
-	}
+// A plan is what operations will do, worked out before any of them is done.
+type plan struct {
+	puts   []putting // in their order
+	items  []Item    // to acquire
+	claims []*Claim
+
+	// The ids of claims that something is done to through their records, and of those that are released.
+	linked, released []string
 }
 
-// incomparable refuses to compare a large value: its bytes are not part of the state.
-func incomparable(sp *space, c *Compare) *leasehold.Error {
-	if sp == nil || c.What != RecordValue {
-		return nil
+// writes returns what is put.
+func (p *plan) writes() []record.Write {
+	list := make([]record.Write, len(p.puts))
+	for i := range p.puts {
+		list[i] = p.puts[i].write
 	}
-	if r, ok := sp.records.Get(c.Path); ok && r.Large != nil {
-		return refuse(leasehold.Refused, "%s has a large value, and those can not be compared: compare its revision, "+
-			"which is %d", c.Path, r.Mod).Err
+	return list
+}
+
+// touches notes that something is done to claims through their records, and refuses to do two things to one. Of no
+// claim the id is empty.
+func (p *plan) touches(ids ...string) *leasehold.Error {
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		if slices.Contains(p.linked, id) || slices.Contains(p.released, id) {
+			return touchedTwice(id)
+		}
+		p.linked = append(p.linked, id)
 	}
 	return nil
 }
 
-// A plan is what operations will do, worked out before any of them is done.
-type plan struct {
-	writes []record.Write    // of the puts, in their order
-	tokens []leasehold.Token // that they are made under; 0: none
-	items  []Item            // to acquire
-	claims []*Claim
+// releases notes that a claim is released.
+func (p *plan) releases(id string) *leasehold.Error {
+	if slices.Contains(p.linked, id) {
+		return touchedTwice(id)
+	}
+	p.released = append(p.released, id)
+	return nil
+}
+
+func touchedTwice(id string) *leasehold.Error {
+	return refuse(leasehold.Refused, "a transaction ends or changes lease %q twice: do one of the two", id).Err
 }
 
 // sign notes under which leases the puts are made. A transaction that compares the id of the lease
 // on the path that it puts is made by the holder: its name and token go with the version, as they
 // do with a fenced put.
-func (p *plan) sign(sp *space, compares []Compare) {
-	for i := range compares {
-		c := &compares[i]
+func (p *plan) sign(sp *space, compares []*Compare) {
+	for _, c := range compares {
 		if c.What != LeaseID || c.Is != Equal || c.Text == "" {
 			continue
 		}
 		claim, _ := sp.claims.Get(c.Text) // it is there, since the comparison held
-		for j := range p.writes {
-			if w := &p.writes[j]; w.Path == c.Path {
-				w.Holder, p.tokens[j] = claim.Holder, claim.Token
+		for j := range p.puts {
+			if put := &p.puts[j]; put.write.Path == c.Path {
+				put.write.Holder, put.from.token = claim.Holder, claim.Token
 			}
 		}
 	}
@@ -102,23 +112,25 @@ func (p *plan) sign(sp *space, compares []Compare) {
 
 // allowed returns what the operations will do, or why not all of them can be done. It changes
 // nothing but what time has changed already.
-func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refused *leasehold.Error) {
-	deleted := 0
+func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, refused *leasehold.Error) {
+	s.settleLinks(sp, list)
+	deleted, unlinked, answered := 0, 0, answering{}
 	var acquire *Acquire
-	for i := range list {
-		switch o := &list[i]; o.Do {
+	for _, o := range list {
+		switch o.Do {
 		case Put:
-			s.liveRecord(sp, o.Path)
-			w := record.Write{Path: o.Path, Value: o.Value, Large: o.Large, Session: o.Session, Keep: o.Keep}
-			if refused := s.rollBack(sp, &w, o.From); refused != nil {
+			if refused := s.allowedPut(sp, namespace, o, &todo); refused != nil {
 				return todo, refused
 			}
-			todo.writes, todo.tokens = append(todo.writes, w), append(todo.tokens, 0)
 		case Delete:
 			doomed, refused := s.doomed(sp, o.Path, o.To, o.Range)
+			if refused == nil {
+				refused = s.allowedDelete(sp, o, doomed, &todo, &answered)
+			}
 			if refused != nil {
 				return todo, refused
 			}
+			unlinked += linkedIn(doomed)
 			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
 				return todo, refuse(leasehold.Limited,
 					"a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
@@ -129,20 +141,28 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 			if refused := s.releasable(sp, o.ID); refused != nil {
 				return todo, refused
 			}
+			if refused := todo.releases(o.ID); refused != nil {
+				return todo, refused
+			}
 		}
 	}
-	if deleted > s.maxDeleted() {
+	switch {
+	case deleted > s.maxDeleted():
 		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted,
 			s.maxDeleted()).Err
+	case unlinked > leasehold.MaxUnlinked:
+		return todo, tooManyLinked()
 	}
-	if refused := s.tooWide(sp, list, todo.writes); refused != nil {
+	writes := todo.writes()
+	if refused := s.tooWide(sp, list, writes); refused != nil {
 		return todo, refused
 	}
-	if refused := s.roomFor(sp, namespace, todo.writes); refused != nil || acquire == nil {
+	if refused := s.roomFor(sp, namespace, writes); refused != nil {
 		return todo, refused
 	}
-	if sp == nil {
-		sp = newSpace(namespace) // a refusal must not begin it
+	sp = s.orNew(sp, namespace)
+	if refused := s.roomForLinks(sp, &todo); refused != nil || acquire == nil {
+		return todo, refused
 	}
 	// An acquire in a transaction does not wait: it is granted with all the rest, or nothing is
 	// done.
@@ -150,27 +170,139 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 	if todo.claims, refused = s.prepare(sp, acquire, todo.items); refused != nil {
 		return todo, refused
 	}
-	if blocked := s.blocked(sp, acquire, todo.items); blocked != nil {
-		return todo, s.blockedBy(sp, blocked).Err
+	if refused := s.mirrorRefuses(sp, acquire, todo.items, todo.claims); refused != nil {
+		return todo, refused
 	}
-	return todo, s.roomForClaims(sp, len(todo.items), false)
+	_, refused = s.admissible(sp, acquire, todo.items, todo.claims)
+	return todo, refused
+}
+
+// settleLinks ends what is over of all that puts with links would take, before any of them is worked out: to settle one
+// thing can change another.
+func (s *State) settleLinks(sp *space, list []*Op) {
+	for _, o := range list {
+		if o.Link == nil || sp == nil {
+			continue
+		}
+		s.liveRecord(sp, o.Path)
+		s.touch(sp, o.Link.ID)
+		s.settle(sp, o.Link.Resource)
+	}
+}
+
+// allowedPut works out one put.
+func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leasehold.Error {
+	old := s.liveRecord(sp, o.Path)
+	w := record.Write{Path: o.Path, Value: o.Value, Large: o.Large, Session: o.Session, Keep: o.Keep}
+	switch {
+	case (o.KeepValue || o.KeepSession) && old == nil:
+		return refuse(leasehold.NotFound, "%s is not there: there is nothing to keep", o.Path).Err
+	case o.KeepValue:
+		w.Value, w.Large = old.Value, old.Large
+	}
+	if o.KeepSession {
+		w.Session = old.Session
+	}
+	if refused := s.rollBack(sp, &w, o.From); refused != nil {
+		return refused
+	}
+	p := putting{write: w, link: o.Link, before: o.Before}
+	if o.Link != nil || old != nil && old.Lease != "" {
+		var refused *leasehold.Error
+		if p, refused = s.planPut(s.orNew(sp, namespace), old, p, o.KeepLink || o.KeepSession); refused != nil {
+			return refused
+		}
+	}
+	todo.puts = append(todo.puts, p)
+	return todo.touches(p.own, p.takes, p.gives)
+}
+
+// An answering counts what a transaction answers of records as they were.
+type answering struct{ records, bytes int }
+
+// allowedDelete judges one delete.
+func (s *State) allowedDelete(
+	sp *space, o *Op, doomed []*leasehold.Record, todo *plan, answered *answering,
+) *leasehold.Error {
+	if refused := s.mayGiveUp(sp, doomed); refused != nil {
+		return refused
+	}
+	for _, r := range doomed {
+		if refused := todo.touches(r.Lease); refused != nil {
+			return refused
+		}
+		if o.Before {
+			answered.records, answered.bytes = answered.records+1, answered.bytes+record.Bytes(r)
+		}
+	}
+	if answered.records > leasehold.MaxPage || answered.records > 1 && answered.bytes > leasehold.MaxPageBytes {
+		return refuse(leasehold.Limited, "the records that are deleted are too much for one answer, which has at most "+
+			"%d of them and %d bytes: delete them in parts, or do not ask for them", leasehold.MaxPage,
+			leasehold.MaxPageBytes).Err
+	}
+	return nil
+}
+
+func linkedIn(list []*leasehold.Record) (n int) {
+	for _, r := range list {
+		if r.Lease != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// roomForLinks refuses the claims of all puts together, if there is no room for so many. One by one they were judged
+// before.
+func (s *State) roomForLinks(sp *space, todo *plan) *leasehold.Error {
+	leases, waiters := 0, 0
+	for i := range todo.puts {
+		switch p := &todo.puts[i]; {
+		case len(p.claims) == 0 || p.takes != "":
+		case p.blocked != nil:
+			waiters++
+		default:
+			leases++
+		}
+	}
+	if leases > 0 {
+		if failure := s.roomForClaims(sp, leases, false); failure != nil {
+			return failure
+		}
+	}
+	if waiters > 0 {
+		return s.roomForClaims(sp, waiters, true)
+	}
+	return nil
 }
 
 // tooWide refuses, from level 4 on, operations that would have to look at too much: gets
 // that pass over too many records of sessions that are over, and puts that let too many
 // former versions fall.
-func (s *State) tooWide(sp *space, list []Op, writes []record.Write) *leasehold.Error {
+func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.Error {
 	if !s.atLeast(Level4) || sp == nil {
 		return nil
 	}
 	w := work{most: maxReadWork / 2}
 	defer func() { s.work.take(w.done) }()
-	for i := range list {
-		if o := &list[i]; o.Do == Get && (o.Range || o.Count) {
-			if _, all := s.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
-				return crowded()
-			}
+	searched := 0
+	for _, o := range list {
+		if o.Do != Get || !o.Range && !o.Count {
+			continue
 		}
+		q := queryOf(o)
+		if _, all := s.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
+			return crowded()
+		}
+		if q.Searches() {
+			n := sp.records.Count(q)
+			w.take(n / perUnit)
+			searched += n
+		}
+	}
+	if searched > leasehold.MaxSearched {
+		return refuse(leasehold.Limited, "a transaction searches or orders %d records: at most %d are allowed; give "+
+			"smaller ranges", searched, leasehold.MaxSearched).Err
 	}
 	dropped := 0
 	for i := range writes {
@@ -210,72 +342,37 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	case o.Do == Get && sp == nil:
 		result.Page = &RecordPage{}
 	case o.Do == Get:
-		q := RecordQuery{From: o.Path, To: o.To, Most: o.Most, KeysOnly: o.KeysOnly, Count: o.Count}
-		if !o.Range {
-			q.To = o.Path + "\x00"
-		}
-		page, _ := s.page(sp, q, &work{most: math.MaxInt})
+		page, _ := s.page(sp, queryOf(o), &work{most: math.MaxInt})
 		result.Page = &page
 	case o.Do == Put:
-		r := s.setRecord(sp, todo.writes[0], writing{token: todo.tokens[0]})
-		todo.writes, todo.tokens = todo.writes[1:], todo.tokens[1:]
-		result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token}
+		result = s.operatePut(sp, todo.puts[0])
+		todo.puts = todo.puts[1:]
 	default:
 		doomed, _ := s.doomed(sp, o.Path, o.To, o.Range) // as many as were allowed, or fewer
+		if o.Before {
+			result.Before = doomed
+		}
 		s.drop(sp, doomed)
 		result.Deleted = len(doomed)
 	}
 	return result
 }
 
-// holds reports whether a comparison of something settled holds.
-func (s *State) holds(sp *space, c *Compare) bool {
-	if c.What >= LeaseID {
-		return s.leaseHolds(sp, c)
+func (s *State) operatePut(sp *space, p putting) (result TxnResult) {
+	if old, ok := sp.records.Get(p.write.Path); ok && p.before {
+		result.Before = []*leasehold.Record{old}
 	}
-	var r leasehold.Record
-	found := false
-	if sp != nil {
-		if now, ok := sp.records.Get(c.Path); ok {
-			r, found = *now, true
-		}
-	}
-	switch c.What {
-	case RecordCreate:
-		return related(uint64(r.Create), c.Is, c.Number)
-	case RecordMod:
-		return related(uint64(r.Mod), c.Is, c.Number)
-	case RecordVersion:
-		return related(r.Version, c.Is, c.Number)
-	case RecordValue:
-		return found && related(r.Value, c.Is, c.Text)
-	}
-	return found && related(r.Session, c.Is, c.Text)
+	r, answer := s.doPut(sp, p)
+	result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token, Lease: r.Lease}
+	result.Lease, result.Waiter = answer.Lease, answer.Waiter
+	return result
 }
 
-// leaseHolds compares the lease with the smallest token on a resource. If nobody holds it,
-// there is no id and the token is 0.
-func (s *State) leaseHolds(sp *space, c *Compare) bool {
-	var claim Claim
-	if sp != nil {
-		if r, ok := sp.resources.Get(c.Path); ok && r.held() {
-			claim = *sp.senior(r)
-		}
+// queryOf returns what a get asks for.
+func queryOf(o *Op) RecordQuery {
+	q := RecordQuery{From: o.Path, To: o.To, Most: o.Most, KeysOnly: o.KeysOnly, Count: o.Count, Select: o.Select}
+	if !o.Range {
+		q.To = o.Path + "\x00"
 	}
-	if c.What == LeaseID {
-		return related(claim.ID, c.Is, c.Text)
-	}
-	return related(uint64(claim.Token), c.Is, c.Number)
-}
-
-func related[T cmp.Ordered](a T, is Relation, b T) bool {
-	switch is {
-	case Equal:
-		return a == b
-	case NotEqual:
-		return a != b
-	case Less:
-		return a < b
-	}
-	return a > b
+	return q
 }

@@ -17,6 +17,11 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 		return nil
 	}
 	r, _ := sp.records.Get(path)
+	if r != nil && r.Lease != "" {
+		s.touch(sp, r.Lease) // if the claim is over it ends here, and the record follows
+		r, _ = sp.records.Get(path)
+		return r
+	}
 	if r == nil || r.Session == "" || s.liveSession(sp, r.Session) != nil {
 		return r
 	}
@@ -29,9 +34,22 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 	return nil
 }
 
-// recordOver reports whether the session of a record is over at the stamp: then the record no
-// longer exists, collected or not.
+// recordOver reports whether the session of a record, or the claim that it is the face of, is over at the stamp: then
+// the record no longer exists, collected or not. One that stays after its claim is shown as it was until the log has
+// the end of that.
 func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
+	claim := sp.faceOf(r)
+	switch {
+	case claim == nil:
+		return s.sessionOver(sp, r)
+	case claim.face().Stay:
+		return false
+	}
+	_, _, over := s.overByTime(sp, claim)
+	return over
+}
+
+func (s *State) sessionOver(sp *space, r *leasehold.Record) bool {
 	if r.Session == "" {
 		return false
 	}
@@ -43,6 +61,7 @@ func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 type writing struct {
 	token      leasehold.Token
 	by, reason string
+	made       bool // for a claim on a mirrored resource: it is nobody's
 }
 
 // setRecord creates a record or changes it.
@@ -50,14 +69,18 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 	s.work.take(recordCost)
 	stamp := record.Stamp{Revision: s.revise(sp), Token: from.token, Wall: s.wall}
 	before := sp.ownedBytes(w.Path)
+	was, _ := sp.records.Get(w.Path)
+	bound := sp.records.Binds(was)
 	r, old := s.records.Put(&sp.records, w, stamp)
-	if old != nil && old.Session != "" {
+	if bound {
 		countRecord(sp, old.Session, -1)
 	}
-	if r.Session != "" {
+	if r.Session != "" && !w.Loose {
 		countRecord(sp, r.Session, 1)
 	}
-	s.ownRecord(sp, r.Path, old == nil, before)
+	if !from.made {
+		s.ownRecord(sp, r.Path, old == nil, before)
+	}
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
@@ -68,9 +91,9 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
-	owner := s.disownRecord(sp, r.Path)
+	owner, bound := s.disownRecord(sp, r.Path), sp.records.Binds(r)
 	s.records.Drop(&sp.records, r, s.now)
-	if r.Session != "" {
+	if bound {
 		countRecord(sp, r.Session, -1)
 	}
 	s.timeShelf(sp, r.Path)
@@ -110,7 +133,7 @@ func (s *State) roomFor(sp *space, namespace string, writes []record.Write) *lea
 	bound := 0
 	for i := range writes {
 		w := &writes[i]
-		if w.Session == "" {
+		if w.Session == "" || w.Loose {
 			continue
 		}
 		session := s.liveSession(sp, w.Session)

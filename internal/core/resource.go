@@ -91,6 +91,7 @@ func (s *State) setResource(sp *space, r *Resource) {
 		s.idleSeq++
 		r.Idle = s.idleSeq
 		s.idle.Set(r.Idle, place{sp.name, r.Path})
+		sp.unmirror(r.Path)
 	case !idle && r.Idle != 0:
 		s.idle.Delete(r.Idle)
 		r.Idle = 0

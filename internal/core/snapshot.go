@@ -16,7 +16,7 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
+// *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
@@ -91,7 +91,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
-			more = more && sp.claimOwnerPieces(yield)
+			more = more && sp.claimOwnerPieces(yield) && sp.mirrorPieces(yield)
 		}
 		if more {
 			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) }) &&
@@ -216,7 +216,7 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 	if !begun {
 		return nil, fmt.Errorf("snapshot is empty")
 	}
-	return s, nil
+	return s, s.allLinked()
 }
 
 // restore takes over one piece: those of the whole state itself, the others by restoreIn.
@@ -284,6 +284,8 @@ func (s *State) restoreIn(sp *space, value any) error {
 		s.timeShelf(sp, v.Path)
 	case *leasehold.Version:
 		return s.records.RestoreVersion(&sp.records, v)
+	case *Mirror:
+		return s.restoreMirror(sp, v)
 	case *ClaimOwner:
 		return s.restoreClaimOwner(sp, v)
 	case *RecordOwner:
@@ -420,10 +422,14 @@ func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
 }
 
 func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
-	if s.records.Restore(&sp.records, r) {
+	claim := sp.faceOf(r)
+	if r.Lease != "" && (claim.face() == nil || claim.face().Path != r.Path) {
+		return fmt.Errorf("snapshot has record %q, which stands for lease %q, and that does not know", r.Path, r.Lease)
+	}
+	if s.records.Restore(&sp.records, r, sp.loose(r)) {
 		return fmt.Errorf("snapshot has record %q twice", r.Path)
 	}
-	if r.Session != "" {
+	if sp.records.Binds(r) {
 		session, ok := sp.sessions.Get(r.Session)
 		if !ok && sp.left(r.Session) == nil {
 			return fmt.Errorf("snapshot has record %q of session %q, which is not there", r.Path, r.Session)

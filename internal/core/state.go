@@ -77,6 +77,7 @@ type State struct {
 	permit   *access.Permit // what the one who asks may do; nil: everything
 	asker    *access.Asker  // who asks for it; nil: nobody was proven to
 	asked    []*Claim       // by the command being applied; room for the next
+	reserved []string       // paths that the command being applied puts
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
@@ -117,6 +118,9 @@ type space struct {
 	records     record.Table
 	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
 	lapses      *btree.BTreeG[lapse]      // the sessions that have records, by when they end
+	fading      *btree.BTreeG[lapse]      // the claims that have records and end by themselves, by when they do
+	mirrors     btree.Map[string, string] // the prefixes of the records of mirrored resources
+	shown       int                       // claims that have records
 
 	// Whose the claims and the records are that somebody owns, by id and by path. They are not part of a claim: in
 	// a cluster where nobody is asked for a proof they cost nothing.
@@ -166,7 +170,7 @@ func New() *State { return NewAt(OldestLevel) }
 func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), lapses: newLapses(), records: record.NewTable(),
+		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(),
 	}
 }
 
@@ -263,7 +267,7 @@ func (s *State) apply(c Command) (Answer, error) {
 		return Answer{Err: refused}, nil
 	}
 	s.work.take(beginCost)
-	s.unsettled = false
+	s.unsettled, s.reserved = false, s.reserved[:0]
 	if refused, not := s.allow(c); not {
 		return refused, nil
 	}
@@ -396,6 +400,7 @@ func (sp *space) freeze() *space {
 	f.endings = *sp.endings.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.lapses = sp.records.Copy(), sp.lapses.Copy()
+	f.fading, f.mirrors = sp.fading.Copy(), *sp.mirrors.Copy()
 	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
 		*sp.definitions.Copy()

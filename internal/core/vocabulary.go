@@ -45,6 +45,7 @@ type (
 	Relation      = command.Relation
 	Op            = command.Op
 	Do            = command.Do
+	Link          = command.Link
 	Tick          = command.Tick
 	Lead          = command.Lead
 	Level         = command.Level
@@ -66,6 +67,7 @@ type (
 
 	RecordQuery = record.Query
 	RecordPage  = record.Page
+	Selection   = record.Selection
 	Shelf       = record.Shelf
 	Usual       = usage.Usual
 )
@@ -92,6 +94,7 @@ const (
 	LeaseID       = command.LeaseID
 	LeaseToken    = command.LeaseToken
 	LeaseFloor    = command.LeaseFloor
+	RecordLease   = command.RecordLease
 
 	Equal    = command.Equal
 	NotEqual = command.NotEqual
@@ -103,6 +106,13 @@ const (
 	Get          = command.Get
 	AcquireLease = command.AcquireLease
 	ReleaseLease = command.ReleaseLease
+	Nested       = command.Nested
+
+	ByPath    = record.ByPath
+	ByCreate  = record.ByCreate
+	ByMod     = record.ByMod
+	ByVersion = record.ByVersion
+	ByValue   = record.ByValue
 
 	Level3      = command.Level3
 	Level4      = command.Level4

@@ -213,9 +213,9 @@ var (
 
 // The enumerations of the core.
 var (
-	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseFloor)}
+	whats     = choice{uint8(core.RecordCreate), uint8(core.RecordLease)}
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
-	doings    = choice{uint8(core.Put), uint8(core.ReleaseLease)}
+	doings    = choice{uint8(core.Put), uint8(core.Nested)}
 	chores    = choice{uint8(core.CollectSession), uint8(core.FollowDefinition)}
 	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLAuto)}
 )

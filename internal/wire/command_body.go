@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 )
@@ -176,7 +179,7 @@ func (c *codec) lead(v *core.Lead) {
 func (c *codec) putRecord(kind uint64, v *core.PutRecord) {
 	c.text("namespace", &v.Namespace)
 	c.text("path", &v.Path)
-	if kind == kindPutVersion || kind == kindPutReason {
+	if kind == kindPutVersion || kind == kindPutReason || kind == kindPutLink {
 		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
 	} else {
 		c.value("value", &v.Value)
@@ -185,11 +188,37 @@ func (c *codec) putRecord(kind uint64, v *core.PutRecord) {
 	c.revision("if revision", &v.IfRevision)
 	c.flag("if absent", &v.IfAbsent)
 	c.fence(&v.Fence)
-	if kind == kindPutReason {
+	if kind == kindPutReason || kind == kindPutLink {
 		c.text("by", &v.By)
 		c.text("reason", &v.Reason)
 	}
 	c.request(&v.Request)
+	if kind == kindPutLink {
+		c.linking(&v.Link, &v.KeepLink)
+	}
+}
+
+func (c *codec) linking(v **core.Link, keep *bool) {
+	if present(c, "link", v) {
+		c.link(*v)
+	}
+	c.flag("keep link", keep)
+}
+
+func (c *codec) link(v *core.Link) {
+	c.text("link resource", &v.Resource)
+	c.text("link id", &v.ID)
+	c.text("link holder", &v.Holder)
+	c.labels("link labels", &v.Labels)
+	c.text("link reason", &v.Reason)
+	c.text("link foreign", &v.Foreign)
+	c.duration("link ttl", &v.TTL)
+	c.duration("link grace", &v.Grace)
+	c.flag("link wait", &v.Wait)
+	c.flag("link may expire", &v.MayExpire)
+	c.flag("link stay", &v.Stay)
+	c.text("link mirror", &v.Mirror)
+	c.flag("link take", &v.Take)
 }
 
 func (c *codec) deleteRecord(v *core.DeleteRecord) {
@@ -220,30 +249,68 @@ func (c *codec) foreign(v *core.Acquire) {
 }
 
 func (c *codec) txn(kind uint64, v *core.Txn) {
-	op := func(o *core.Op) { c.op(kind, o) }
 	c.text("namespace", &v.Namespace)
-	list(c, "if", &v.If, minCompare, c.compare)
-	list(c, "then", &v.Then, minOp, op)
-	list(c, "else", &v.Else, minOp, op)
+	c.branches(kind, v, 0)
 	c.request(&v.Request)
 }
 
-func (c *codec) compare(v *core.Compare) {
-	c.oneOf("what", (*uint8)(&v.What), whats)
+// maxNesting is how deep transactions may be nested. The core allows fewer operations than that.
+const maxNesting = 128
+
+// branches is what a transaction has in common with one that is nested in it, at a depth.
+func (c *codec) branches(kind uint64, v *core.Txn, depth int) {
+	if depth > maxNesting {
+		c.fail("nested", "it is nested too deep")
+		return
+	}
+	op := func(o *core.Op) { c.op(kind, o, depth) }
+	parts(c, kind, "if", &v.If, minCompare, func(v *core.Compare) { c.compare(kind, v) })
+	parts(c, kind, "then", &v.Then, minOp, op)
+	parts(c, kind, "else", &v.Else, minOp, op)
+}
+
+// parts is list. In the newest kind of transactions it has at most as many as the core accepts: lists in lists could
+// claim very much memory before anybody finds out that they are cut off.
+func parts[T any](c *codec, kind uint64, field string, p *[]T, least int, each func(*T)) {
+	n := uint64(len(*p))
+	if !c.writing {
+		n, _ = binary.Uvarint(c.b[c.at:])
+	}
+	if kind == kindTxnNested && n > leasehold.MaxOps {
+		c.fail(field, fmt.Sprintf("it has %d parts, and at most %d are allowed", n, leasehold.MaxOps))
+		return
+	}
+	list(c, field, p, least, each)
+}
+
+func (c *codec) compare(kind uint64, v *core.Compare) {
+	known := whats
+	if kind != kindTxnNested {
+		known.last = uint8(core.LeaseFloor)
+	}
+	c.oneOf("what", (*uint8)(&v.What), known)
 	c.oneOf("is", (*uint8)(&v.Is), relations)
 	c.text("path", &v.Path)
 	c.unsigned("number", &v.Number)
 	c.text("text", &v.Text)
+	if kind == kindTxnNested {
+		c.flag("compare range", &v.Range)
+		c.text("compare to", &v.To)
+	}
 }
 
 // op is one operation of a transaction. All operations have all fields, whatever they do: it
 // costs a few zero bytes, and the layout has no cases.
-func (c *codec) op(kind uint64, v *core.Op) {
-	c.oneOf("do", (*uint8)(&v.Do), doings)
+func (c *codec) op(kind uint64, v *core.Op, depth int) {
+	known := doings
+	if kind != kindTxnNested {
+		known.last = uint8(core.ReleaseLease)
+	}
+	c.oneOf("do", (*uint8)(&v.Do), known)
 	c.text("path", &v.Path)
 	c.flag("range", &v.Range)
 	c.text("to", &v.To)
-	if kind == kindTxnVersions || kind == kindTxnForeign {
+	if kind == kindTxnVersions || kind == kindTxnForeign || kind == kindTxnNested {
 		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
 	} else {
 		c.value("value", &v.Value)
@@ -254,11 +321,37 @@ func (c *codec) op(kind uint64, v *core.Op) {
 	c.flag("count", &v.Count)
 	if present(c, "acquire", &v.Acquire) {
 		c.acquire(v.Acquire)
-		if kind == kindTxnForeign {
+		if kind == kindTxnForeign || kind == kindTxnNested {
 			c.foreign(v.Acquire)
 		}
 	}
 	c.text("id", &v.ID)
+	if kind == kindTxnNested {
+		c.newOp(kind, v, depth)
+	}
+}
+
+// sortings are the orders of records.
+var sortings = choice{uint8(core.ByPath), uint8(core.ByValue)}
+
+// newOp is what operations have in addition in the newest kind of transactions.
+func (c *codec) newOp(kind uint64, v *core.Op, depth int) {
+	c.linking(&v.Link, &v.KeepLink)
+	c.flag("keep value", &v.KeepValue)
+	c.flag("keep session", &v.KeepSession)
+	c.flag("before", &v.Before)
+	c.oneOf("by order", (*uint8)(&v.Select.By), sortings)
+	c.flag("descend", &v.Select.Descend)
+	c.revision("min create", &v.Select.MinCreate)
+	c.revision("max create", &v.Select.MaxCreate)
+	c.revision("min mod", &v.Select.MinMod)
+	c.revision("max mod", &v.Select.MaxMod)
+	if present(c, "nested", &v.Txn) {
+		c.branches(kind, v.Txn, depth+1)
+	}
+	if v.Txn != nil && (v.Txn.Namespace != "" || v.Txn.Request != (core.Request{})) {
+		c.fail("nested", "it has a namespace or a request of its own")
+	}
 }
 
 // contents is what is put, and how much of what was there is kept.

@@ -69,6 +69,13 @@ const (
 
 	kindChangeAccess = 35
 	kindAsker        = 36 // no command: who was proven to ask for the next one
+
+	// A put record with a link, or that keeps the one there is. Others are as they were before.
+	kindPutLink = 37
+
+	// A txn that nests others, links records, keeps parts of them, answers what was there, or compares, selects or
+	// orders a range. Others are as they were before.
+	kindTxnNested = 38
 )
 
 var commandNames = [...]string{
@@ -86,6 +93,7 @@ var commandNames = [...]string{
 	kindChangeAbout: "change about", kindRenewNote: "renew note", kindDefineChange: "define change",
 	kindAcknowledgeAlarm: "acknowledge alarm", kindRaiseTokens: "raise tokens",
 	kindChangeAccess: "change access", kindAsker: "asker",
+	kindPutLink: "put link", kindTxnNested: "txn nested",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -95,7 +103,7 @@ func commandLevel(kind uint64) uint64 {
 		return levelValues
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
-		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker:
+		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested:
 		return levelStated
 	}
 	return levelFirst
@@ -186,6 +194,8 @@ func changeKind(v *core.Change) uint64 {
 // putKind is kindOf for a put record.
 func putKind(v *core.PutRecord) uint64 {
 	switch {
+	case v.Link != nil || v.KeepLink:
+		return kindPutLink
 	case v.By != "" || v.Reason != "":
 		return kindPutReason
 	case v.Large != nil || v.From != 0 || v.Keep != 0:
@@ -215,6 +225,9 @@ func txnKind(v *core.Txn) uint64 {
 		return slices.ContainsFunc(v.Then, is) || slices.ContainsFunc(v.Else, is)
 	}
 	switch {
+	case has(func(o core.Op) bool { return o.IsNew() }) ||
+		slices.ContainsFunc(v.If, func(c core.Compare) bool { return c.IsNew() }):
+		return kindTxnNested
 	case has(acquiresForeign):
 		return kindTxnForeign
 	case has(hasVersion):
@@ -257,11 +270,11 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Tick)
 	case kindLead:
 		return new(core.Lead)
-	case kindPutRecord, kindPutVersion, kindPutReason:
+	case kindPutRecord, kindPutVersion, kindPutReason, kindPutLink:
 		return new(core.PutRecord)
 	case kindDeleteRecord:
 		return new(core.DeleteRecord)
-	case kindTxn, kindTxnVersions, kindTxnForeign:
+	case kindTxn, kindTxnVersions, kindTxnForeign, kindTxnNested:
 		return new(core.Txn)
 	case kindAsk:
 		return new(core.Ask)

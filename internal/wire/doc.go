@@ -33,7 +33,9 @@
 //	                    alarms that somebody has looked at: command 31; leases
 //	                    that may expire: commands 23 and 24; tokens that are raised
 //	                    above those of another store: command 34; who may do what, who
-//	                    asks and whose things are: commands 35 and 36, records 21 to 32
+//	                    asks and whose things are: commands 35 and 36, records 21 to 32;
+//	                    records that stand for leases: command 37, record 37;
+//	                    transactions in transactions, and searches in them: command 38
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -55,7 +57,7 @@
 //	           also one byte, 1; a large
 //	large      32 bytes, the SHA-256 of bytes that are kept elsewhere; unsigned, how many
 //	           they are
-//	how, kind, alarm kind, state, code, unclean, what, relation, do, pick
+//	how, kind, alarm kind, state, code, unclean, what, relation, do, pick, order
 //	           one byte; the number that the dictionary or the core gives to the value
 //	X…         unsigned count; the fields of each X
 //	X?         flag; if 1, the fields of X
@@ -142,6 +144,19 @@
 //	  36  asker          level 4, no command: flag system; if 0, text principal,
 //	                     text… groups, text token
 //
+//	  37  put link       level 4; as 32, whose by and reason may be empty, and after the
+//	                     request link?, flag keep link; one of the two is there
+//	  38  txn nested     level 4; as 24, in which nothing need be foreign, with a flag range and
+//	                     a text to after each compare and what is new after each op; one
+//	                     of these is there. No list has more than 128 parts
+//
+//	link                 text resource, text id, text holder, labels, text reason,
+//	                     text foreign, duration ttl, duration grace, flag wait,
+//	                     flag may expire, flag stay, text mirror, flag take
+//	new                  link?, flag keep link, flag keep value, flag keep session,
+//	                     flag before, order, flag descend, unsigned min create,
+//	                     unsigned max create, unsigned min mod, unsigned max mod, nested?
+//	nested               compare… if, op… then, op… else; at most 128 deep
 //	token                text id, text hash, text principal, text… groups,
 //	                     text description, wall created, text created by, wall expires or
 //	                     0, wall used or 0
@@ -211,7 +226,8 @@
 //	                     if it is alarmed or alarm cleared: alarm kind, before these;
 //	                     from level 4 on, text foreign
 //	  10  record         text path, value, unsigned create, unsigned mod,
-//	                     unsigned version, text session, unsigned token
+//	                     unsigned version, text session, unsigned token; from level 4 on,
+//	                     text lease
 //	  11  outcome        as 8, and then record?, txn?; one of them is there
 //	  12  definition     as above
 //	  13  alarm          alarm kind, text resource, text id, text holder,
@@ -241,13 +257,15 @@
 //	  31  owned ended session
 //	                     level 4; as 7, owner
 //	  32  record owner   level 4; text path, owner
+//	  37  mirror         level 4; text resource, text prefix
 //
 //	owner                text principal, which is not empty, text group
 //
 //	left                 duration ttl, unsigned gap, how, time at, signed leases,
 //	                     text resource, text holder
 //	txn                  flag succeeded, unsigned revision, result…
-//	result               record?, signed deleted, lease?, lease… also
+//	result               record?, signed deleted, lease?, lease… also; from level 4 on,
+//	                     waiter?, txn? nested
 //	touched              unsigned interventions, text… intervened
 //	ending               text id, text holder, unsigned token, how, text by,
 //	                     text reason, wall; from level 4 on, text foreign, duration ttl
@@ -264,7 +282,8 @@
 //	                     text break by, text break reason, text… units,
 //	                     ending? after, duration waited, wall changed or 0;
 //	                     from level 4 on, text foreign, flag may expire, text door,
-//	                     text note, wall noted or 0
+//	                     text note, wall noted or 0, face?
+//	face                 text path, flag stays, flag made
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
 //	                     unsigned floor, signed slots, text… units, duration ttl,

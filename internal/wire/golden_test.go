@@ -542,6 +542,32 @@ var goldenCommands = map[uint64]core.Command{
 	},
 }
 
+var goldenLink = &core.Link{
+	Resource: "locks/a", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", Foreign: "694d7a", TTL: 15e9, Grace: 5e9,
+	Wait: true, MayExpire: true, Stay: true, Mirror: "locks/a/", Take: true,
+}
+
+func init() {
+	goldenCommands[kindPutLink] = &core.PutRecord{
+		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
+	}
+	goldenCommands[kindTxnNested] = &core.Txn{
+		Namespace: "default",
+		If:        []core.Compare{{What: core.RecordLease, Is: core.Equal, Path: "config/", Text: "id1", Range: true, To: "config0"}},
+		Then: []core.Op{
+			{Do: core.Put, Path: "locks/a/1", Value: "one", Session: "s1", Link: goldenLink},
+			{Do: core.Nested, Txn: &core.Txn{
+				If:   []core.Compare{{What: core.RecordVersion, Is: core.Greater, Path: "config/a", Number: 300}},
+				Then: []core.Op{{Do: core.Put, Path: "config/a", KeepValue: true, KeepSession: true, KeepLink: true, Before: true}},
+				Else: []core.Op{{Do: core.Delete, Path: "config/b", Before: true}},
+			}},
+		},
+		Else: []core.Op{{Do: core.Get, Path: "locks/a/", Range: true, To: "locks/a0", Most: 1, Select: core.Selection{
+			By: core.ByCreate, Descend: true, MinCreate: 1, MaxCreate: 300, MinMod: 2, MaxMod: 400,
+		}}},
+	}
+}
+
 var goldenPolicy = access.Items{
 	Tokens: []*access.Token{{
 		ID: "t1", Hash: strings.Repeat("h", 32), Principal: "ann", Groups: []string{"team-a"}, Description: "laptop", CreatedWall: goldenWall, CreatedBy: "root",
@@ -660,6 +686,7 @@ var goldenRecords = func() map[string]core.Piece {
 	list["revocation"] = core.Piece{Value: &core.Revocation{Order: 300, By: "root", Space: "default", ID: "id1"}}
 	list["withdrawal"] = core.Piece{Value: &core.Withdrawal{By: "root", At: 3, Space: "default", Resource: "a", Priority: 2, Order: 300}}
 	list["loss"] = core.Piece{Value: &core.Loss{Order: 300, Loss: access.Loss{Principal: "ann", Group: "team-a", Namespace: "*", Prefix: "a/"}}}
+	list["mirror"] = core.Piece{Space: "default", Value: &core.Mirror{Resource: "locks/a", Prefix: "locks/a/"}}
 	list["record-owner"] = core.Piece{Space: "default", Value: &core.RecordOwner{Path: "config/a", Owner: goldenOwner}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}

@@ -23,7 +23,7 @@ func Reads(command core.Command) bool {
 	case *core.Acquire:
 		return !isEmpty(v.Labels) && !isEmpty(v.Also)
 	case *core.PutRecord:
-		return v.Large == nil
+		return v.Large == nil && v.Link == nil
 	}
 	return false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 // A dice fills values at random. It finds the fields by reflection: one that is new in
@@ -67,6 +68,20 @@ func (d dice) fill(v reflect.Value) {
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""
 		}
+	case **core.Txn: // nested; rarely, or there would be no end
+		if d.IntN(8) == 0 {
+			*p = new(core.Txn)
+			d.fill(reflect.ValueOf(*p).Elem())
+			(*p).Namespace, (*p).Request = "", core.Request{}
+		}
+	case **core.TxnAnswer:
+		if d.IntN(8) == 0 {
+			*p = new(core.TxnAnswer)
+			d.fill(reflect.ValueOf(*p).Elem())
+		}
+	case *[]*leasehold.Record: // what was read is never remembered
+	case *record.Order:
+		*p = record.Order(d.IntN(1 + int(sortings.last)))
 	case *leasehold.Record:
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""
@@ -287,10 +302,16 @@ func (w *world) event() core.Command {
 		if w.IntN(4) == 0 {
 			put.By, put.Reason = "ops", w.text()
 		}
+		if put.Large == nil && w.IntN(2) == 0 {
+			w.link(put)
+		}
 		return put
 	case 12:
 		return &core.DeleteRecord{Namespace: ns, Path: w.name("p", 9), Range: w.IntN(2) == 0, Request: w.request()}
 	case 13:
+		if w.IntN(2) == 0 {
+			return w.nested(ns)
+		}
 		return &core.Txn{
 			Namespace: ns, If: []core.Compare{{What: core.RecordVersion, Is: core.Less, Path: w.name("p", 9), Number: w.Uint64N(4)}},
 			Then: []core.Op{{Do: core.Put, Path: w.name("p", 9), Value: w.text(), Keep: w.IntN(3)}}, Else: []core.Op{{Do: core.Delete, Path: w.name("p", 9)}},
@@ -337,6 +358,39 @@ func (w *world) event() core.Command {
 	}
 	a.MayExpire = w.IntN(4) == 0
 	return a
+}
+
+// link makes a put one of a linked record: below a mirror prefix or not.
+func (w *world) link(put *core.PutRecord) {
+	if w.IntN(4) == 0 {
+		put.KeepLink = true
+		return
+	}
+	l := &core.Link{Resource: w.name("r", 9), ID: w.name("id", 200), Holder: w.name("holder", 3), Labels: w.labels(), Wait: w.IntN(2) == 0, Grace: w.some(20 * time.Second)}
+	switch w.IntN(3) {
+	case 0:
+		l.Mirror = l.Resource + "/"
+		put.Path = l.Mirror + l.ID
+	case 1:
+		l.Stay, l.Take = w.IntN(2) == 0, w.IntN(2) == 0
+	}
+	if w.IntN(2) == 0 {
+		put.Session, l.TTL = "", 10*time.Second
+	}
+	put.Link = l
+}
+
+func (w *world) nested(ns string) *core.Txn {
+	return &core.Txn{
+		Namespace: ns, If: []core.Compare{{What: core.RecordLease, Is: core.NotEqual, Path: "p", Range: true, To: "p5", Text: "id1"}},
+		Then: []core.Op{{Do: core.Nested, Txn: &core.Txn{
+			If:   []core.Compare{{What: core.RecordCreate, Is: core.Equal, Path: w.name("p", 9)}},
+			Then: []core.Op{{Do: core.Delete, Path: w.name("p", 9)}},
+			Else: []core.Op{{Do: core.Put, Path: w.name("p", 9), KeepValue: true, KeepSession: true}},
+		}}},
+		Else:    []core.Op{{Do: core.Put, Path: w.name("q", 9), Session: w.name("s", 6), Link: &core.Link{Resource: w.name("r", 9), ID: w.name("id", 200), Holder: "h", Wait: true}}},
+		Request: w.request(),
+	}
 }
 
 func (w *world) definition() leasehold.Definition {

@@ -142,7 +142,7 @@ func (c *codec) recordOutcome(v *core.Outcome) {
 		c.namedValue(v.Answer.Record)
 	}
 	if present(c, "txn", &v.Answer.Txn) {
-		c.txnAnswer(v.Answer.Txn)
+		c.txnAnswer(v.Answer.Txn, 0)
 	}
 	if v.Answer.Record == nil && v.Answer.Txn == nil {
 		c.fail("txn", "it is an outcome about no record")
@@ -152,7 +152,12 @@ func (c *codec) recordOutcome(v *core.Outcome) {
 // minResult is the least that a result takes: no record, nothing deleted, no lease.
 const minResult = 4
 
-func (c *codec) txnAnswer(v *core.TxnAnswer) {
+// txnAnswer is what a transaction came to, or one that is nested in it, at a depth.
+func (c *codec) txnAnswer(v *core.TxnAnswer, depth int) {
+	if depth > maxNesting {
+		c.fail("nested", "it is nested too deep")
+		return
+	}
 	c.flag("succeeded", &v.Succeeded)
 	c.revision("revision", &v.Revision)
 	list(c, "results", &v.Results, minResult, func(r *core.TxnResult) {
@@ -166,8 +171,17 @@ func (c *codec) txnAnswer(v *core.TxnAnswer) {
 		list(c, "result also", &r.Also, minLease, c.lease)
 		// A request that is remembered reads nothing (see Txn.Validate), or answers would keep
 		// whole pages for ten minutes.
-		if r.Page != nil {
+		if r.Page != nil || r.Before != nil {
 			c.fail("page", "what was read is not remembered")
+		}
+		if c.level < levelStated {
+			return
+		}
+		if present(c, "result waiter", &r.Waiter) {
+			c.waiter(r.Waiter)
+		}
+		if present(c, "result nested", &r.Txn) {
+			c.txnAnswer(r.Txn, depth+1)
 		}
 	})
 }

@@ -79,6 +79,11 @@ func (c *codec) terms(v *core.Terms) {
 		c.text("door", &v.Door)
 		c.text("note", &v.Note)
 		c.signed("noted wall", &v.NotedWall)
+		if present(c, "face", &v.Face) {
+			c.text("face path", &v.Face.Path)
+			c.flag("face stays", &v.Face.Stay)
+			c.flag("face made", &v.Face.Made)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ const (
 	kindRevocation = 34
 	kindLoss       = 35
 	kindWithdrawal = 36
+
+	kindMirror = 37
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -77,7 +79,7 @@ var recordNames = [...]string{
 	kindClaimOwner: "claim owner", kindOwnedEndedClaim: "owned ended claim",
 	kindOwnedEndedSession: "owned ended session", kindRecordOwner: "record owner",
 	kindOwnedEvent: "owned event",
-	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal",
+	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal", kindMirror: "mirror",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -152,6 +154,8 @@ func recordKind(value any) uint64 {
 		return kindMark
 	case *core.Chore:
 		return kindChore
+	case *core.Mirror:
+		return kindMirror
 	}
 	return accessKind(value)
 }
@@ -203,6 +207,8 @@ func newRecord(kind uint64) any {
 		return new(core.Mark)
 	case kindChore:
 		return new(core.Chore)
+	case kindMirror:
+		return new(core.Mirror)
 	}
 	return newAccess(kind)
 }
@@ -257,6 +263,9 @@ func (c *codec) record(kind uint64, value any) {
 		c.text("id", &v.ID)
 	case *core.Chore:
 		c.chore(v)
+	case *core.Mirror:
+		c.text("resource", &v.Resource)
+		c.text("prefix", &v.Prefix)
 	default:
 		c.accessPiece(value)
 	}
@@ -354,6 +363,9 @@ func (c *codec) namedValue(v *leasehold.Record) {
 	c.unsigned("version", &v.Version)
 	c.text("session", &v.Session)
 	c.token("token", &v.Token)
+	if c.level >= levelStated {
+		c.text("lease", &v.Lease)
+	}
 }
 
 func (c *codec) shelf(v *core.Shelf) {

@@ -18,7 +18,7 @@ func Weight(b []byte) int {
 			continue
 		case kindRenew, kindRenewSession, kindRenewNote:
 			return renewWeight
-		case kindTxn, kindTxnVersions, kindTxnForeign:
+		case kindTxn, kindTxnVersions, kindTxnForeign, kindTxnNested:
 			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)
 		}
 		break

@@ -17,8 +17,13 @@ type TxnResult struct {
 	Record  *leasehold.Record // of a put: its revisions, version and token, and not what the caller said
 	Deleted int
 	Page    *record.Page      // of a get
-	Lease   *leasehold.Lease  // of an acquire
+	Lease   *leasehold.Lease  // of an acquire, or of a put with a link
 	Also    []leasehold.Lease // of an acquire of several resources
+
+	// From level 4 on.
+	Waiter *leasehold.Waiter   // of a put with a link whose lease has to wait
+	Before []*leasehold.Record // of a put or a delete that asked for it: what was there
+	Txn    *TxnAnswer          // of a nested transaction, without a revision
 }
 
 // An Answer is what one command came to: Err, or one of the others.
@@ -28,7 +33,7 @@ type Answer struct {
 	Also       []leasehold.Lease     // of an Acquire of several resources: the leases after the first
 	Waiter     *leasehold.Waiter     // an Acquire that was put in the queue
 	Definition *leasehold.Definition // a Define
-	Record     *leasehold.Record     // a PutRecord; without the value, which the caller has
+	Record     *leasehold.Record     // a PutRecord, without the value, which the caller has; beside the claim of a Link
 	Txn        *TxnAnswer            // a Txn, or a DeleteRecord with its one result
 	Access     *AccessAnswer         // a ChangeAccess
 	Err        *leasehold.Error

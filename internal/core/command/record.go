@@ -17,6 +17,10 @@ type PutRecord struct {
 	Fence      Fence
 	By, Reason string // who wanted it and why, where it needs a reason: a write that was forced
 	Request    Request
+
+	// From level 4 on.
+	Link     *Link // the claim that it is the face of from now on
+	KeepLink bool  // if it is the face of a claim, it stays that, and bound to what it was
 }
 
 // A Fence lets a write through only while its writer's lease is good, judged in the
@@ -34,6 +38,14 @@ func (c *PutRecord) space() string    { return c.Namespace }
 func (c *PutRecord) request() Request { return c.Request }
 func (c *PutRecord) subject() string  { return "put " + c.Path }
 
+// ValidateAt refuses, below level 4, what is new at that level.
+func (c *PutRecord) ValidateAt(level Level) error {
+	if level < Level4 && (c.Link != nil || c.KeepLink) {
+		return tooNew("a linked record")
+	}
+	return c.Validate()
+}
+
 func (c *PutRecord) Validate() error {
 	if c.IfAbsent && c.IfRevision != 0 {
 		return invalid("put takes a revision that must be there, or that none may be there, not both")
@@ -41,7 +53,7 @@ func (c *PutRecord) Validate() error {
 	return firstError(name("namespace", c.Namespace), name("path", c.Path), content(c.Value, c.Large, c.From),
 		keep(c.Keep),
 		text("session", c.Session), c.Fence.validate(), text("by", c.By), text("reason", c.Reason),
-		c.Request.validate())
+		c.Request.validate(), c.Link.validate(c.Path, c.Session, c.KeepLink))
 }
 
 func (f Fence) validate() error {

@@ -84,8 +84,12 @@ func details(c Command) []any {
 		}
 		return defined(&c.Definition)
 	case *PutRecord:
-		return append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
+		all := append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
 			c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
+		if c.KeepLink {
+			all = append(all, list(c.KeepLink)...)
+		}
+		return append(all, c.Link.details()...)
 	case *DeleteRecord:
 		return list(c.To, c.IfRevision, c.Fence.Lease, c.Fence.Token)
 	case *Txn:
@@ -119,6 +123,9 @@ func comparisons(compares []Compare) []any {
 	all := list(len(compares))
 	for _, c := range compares {
 		all = append(all, list(c.What, c.Is, c.Path, c.Number, c.Text)...)
+		if c.Range {
+			all = append(all, list(c.Range, c.To)...)
+		}
 	}
 	return all
 }
@@ -131,6 +138,13 @@ func operations(ops []Op) []any {
 		all = append(all, kept(o.Large)...)
 		if o.Acquire != nil {
 			all = append(all, details(o.Acquire)...)
+		}
+		if o.IsNew() {
+			all = append(all, list(o.KeepLink, o.KeepValue, o.KeepSession, o.Before)...)
+			all = append(all, o.Link.details()...)
+		}
+		if o.Txn != nil {
+			all = append(all, details(o.Txn)...)
 		}
 	}
 	return all

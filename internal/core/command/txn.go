@@ -24,6 +24,11 @@ type Compare struct {
 	Path   string // of the record, or the resource
 	Number uint64 // for revisions, versions and tokens
 	Text   string // for values, sessions and lease ids
+
+	// With Range it must hold for all records from Path on, below To; if there is none, as for one record that is
+	// not there. From level 4 on.
+	Range bool
+	To    string // empty: to the end
 }
 
 // What a Compare looks at.
@@ -42,7 +47,11 @@ const (
 	LeaseID       // of the lease that is alive on the resource
 	LeaseToken    // its token
 	LeaseFloor    // the smallest token that is alive on the resource
+	RecordLease   // the id of the claim that it is the face of; empty: it is none. From level 4 on
 )
+
+// OfLease reports whether it looks at a lease, and not at a record.
+func (w What) OfLease() bool { return w >= LeaseID && w <= LeaseFloor }
 
 // A Relation is how a Compare compares.
 type Relation uint8
@@ -73,6 +82,15 @@ type Op struct {
 
 	Acquire *Acquire // to acquire: at once or not at all, in the namespace of the transaction
 	ID      string   // to release: of the lease
+
+	// From level 4 on.
+	Link        *Link            // to put: as in PutRecord
+	KeepLink    bool             // to put: as in PutRecord
+	KeepValue   bool             // to put: the value stays as it is; the record must be there
+	KeepSession bool             // to put: the session stays as it is; the record must be there
+	Before      bool             // to put or delete: the answer has the records as they were
+	Select      record.Selection // to get: which of the range, and in which order
+	Txn         *Txn             // nested: without a namespace and a request of its own
 }
 
 // Do is what an Op does.
@@ -85,6 +103,7 @@ const (
 	Get
 	AcquireLease
 	ReleaseLease
+	Nested // a transaction within the transaction. From level 4 on
 )
 
 func (c *Txn) space() string    { return c.Namespace }
@@ -102,49 +121,77 @@ func (c *Txn) subject() string {
 }
 
 // ValidateAt bounds, from level 4 on, what the gets of either list may show, so that no
-// transaction keeps the state for long.
+// transaction keeps the state for long. Below it, what is new at that level is refused.
 func (c *Txn) ValidateAt(level Level) error {
-	if err := c.Validate(); err != nil || level < Level4 {
+	if err := c.Validate(); err != nil {
 		return err
 	}
+	if level < Level4 {
+		return c.validateOld()
+	}
 	for _, list := range [][]Op{c.Then, c.Else} {
-		shown := 0
-		for i := range list {
-			if o := &list[i]; o.Do == Get && o.Range {
-				shown += cmp.Or(o.Most, leasehold.MaxPage)
-			}
-		}
-		if shown > leasehold.MaxReadAtOnce {
+		if n := shown(list); n > leasehold.MaxReadAtOnce {
 			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits",
-				shown, leasehold.MaxReadAtOnce)
+				n, leasehold.MaxReadAtOnce)
 		}
 	}
 	return nil
+}
+
+// shown returns how many records the gets of a list may show.
+func shown(list []Op) (n int) {
+	for i := range list {
+		switch o := &list[i]; {
+		case o.Do == Get && o.Range:
+			n += cmp.Or(o.Most, leasehold.MaxPage)
+		case o.Do == Nested:
+			n += max(shown(o.Txn.Then), shown(o.Txn.Else))
+		}
+	}
+	return n
+}
+
+// validateOld refuses what is new at level 4.
+func (c *Txn) validateOld() error {
+	for i := range c.If {
+		if c.If[i].IsNew() {
+			return tooNew("a comparison over a range, or of the lease of a record,")
+		}
+	}
+	for _, list := range [][]Op{c.Then, c.Else} {
+		for i := range list {
+			if list[i].IsNew() {
+				return tooNew("a linked record, a nested transaction or a search in a transaction")
+			}
+		}
+	}
+	return nil
+}
+
+// IsNew reports whether a comparison is one that came with level 4.
+func (c *Compare) IsNew() bool { return c.What == RecordLease || c.Range || c.To != "" }
+
+// IsNew reports whether an operation is one that came with level 4.
+func (o *Op) IsNew() bool {
+	return o.Do == Nested || o.Link != nil || o.KeepLink || o.KeepValue || o.KeepSession || o.Before ||
+		o.Select != (record.Selection{})
 }
 
 // Validate refuses a transaction whose operations contradict each other or are too much. It
 // must find everything that does not depend on the state: what it lets through is in the log.
 func (c *Txn) Validate() error {
 	err := firstError(name("namespace", c.Namespace), c.Request.validate(),
-		atMost("comparisons", len(c.If)), atMost("operations", len(c.Then)), atMost("operations", len(c.Else)))
+		atMost("comparisons", compareCount(c)), atMost("operations", opCount(c.Then)),
+		atMost("operations", opCount(c.Else)))
 	if err != nil {
 		return err
 	}
 	size := 0
-	for i := range c.If {
-		size += len(c.If[i].Path) + len(c.If[i].Text)
-		if err := c.If[i].validate(); err != nil {
-			return err
-		}
+	if err := c.validateParts(c, &size); err != nil {
+		return err
 	}
 	for _, list := range [][]Op{c.Then, c.Else} {
-		for i := range list {
-			size += list[i].size()
-			if err := list[i].validate(c); err != nil {
-				return err
-			}
-		}
-		if err := firstError(once(list), leasesFirst(list)); err != nil {
+		if err := validatePath(list); err != nil {
 			return err
 		}
 	}
@@ -153,6 +200,55 @@ func (c *Txn) Validate() error {
 			leasehold.MaxTxn)
 	}
 	return nil
+}
+
+// validateParts checks the comparisons and operations of a transaction, or of one that is nested in whole, one by
+// one, and adds up their bytes.
+func (c *Txn) validateParts(whole *Txn, size *int) error {
+	for i := range c.If {
+		*size += len(c.If[i].Path) + len(c.If[i].To) + len(c.If[i].Text)
+		if err := c.If[i].validate(); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]Op{c.Then, c.Else} {
+		for i := range list {
+			*size += list[i].size()
+			if err := list[i].validate(whole); err != nil {
+				return err
+			}
+			if list[i].Do != Nested {
+				continue
+			}
+			if err := list[i].Txn.validateParts(whole, size); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compareCount and opCount count the nested ones too.
+func compareCount(c *Txn) int {
+	n := len(c.If)
+	for _, list := range [][]Op{c.Then, c.Else} {
+		for i := range list {
+			if t := list[i].Txn; t != nil && n <= leasehold.MaxOps {
+				n += compareCount(t)
+			}
+		}
+	}
+	return n
+}
+
+func opCount(list []Op) int {
+	n := len(list)
+	for i := range list {
+		if t := list[i].Txn; t != nil && n <= leasehold.MaxOps {
+			n += opCount(t.Then) + opCount(t.Else)
+		}
+	}
+	return n
 }
 
 func atMost(what string, n int) error {
@@ -164,23 +260,26 @@ func atMost(what string, n int) error {
 
 func (c *Compare) validate() error {
 	switch {
-	case c.What < RecordCreate || c.What > LeaseFloor:
+	case c.What < RecordCreate || c.What > RecordLease:
 		return invalid("unknown thing to compare: it is a property of a record or of a lease")
+	case c.Range && c.What.OfLease():
+		return invalid("only records are compared over a range")
 	case c.Is < Equal || c.Is > Greater:
 		return invalid("unknown relation: equal, not equal, less and greater are allowed")
 	case c.textual() && c.Number != 0, !c.textual() && c.Text != "":
 		return invalid("a comparison has a number or a text, by what it looks at")
 	}
-	return firstError(name("path", c.Path), value(c.Text))
+	return firstError(span(c.Path, c.To, c.Range), value(c.Text))
 }
 
 func (c *Compare) textual() bool {
-	return c.What == RecordValue || c.What == RecordSession || c.What == LeaseID
+	return c.What == RecordValue || c.What == RecordSession || c.What == LeaseID || c.What == RecordLease
 }
 
 // size is how many bytes of names and values an operation has.
 func (o *Op) size() int {
-	n := len(o.Path) + len(o.To) + record.ValueBytes(o.Value, o.Large) + len(o.Session) + len(o.ID)
+	n := len(o.Path) + len(o.To) + record.ValueBytes(o.Value, o.Large) + len(o.Session) + len(o.ID) +
+		o.Link.size()
 	if a := o.Acquire; a != nil {
 		n += len(a.Holder) + len(a.Reason) + len(a.Session) + len(a.Party) + len(a.Foreign)
 		for _, item := range a.Items() {
@@ -199,6 +298,9 @@ func (o *Op) validate(c *Txn) error {
 		if o.Acquire != nil || o.ID != "" {
 			return invalid("only to acquire or to release is about a lease")
 		}
+		if o.Txn != nil {
+			return invalid("only what is nested has operations of its own")
+		}
 		return o.validateRecord(c.Request)
 	case AcquireLease:
 		return o.validateAcquire(c)
@@ -207,6 +309,11 @@ func (o *Op) validate(c *Txn) error {
 			return invalid("to release takes the id of a lease and nothing else")
 		}
 		return name("lease id", o.ID)
+	case Nested:
+		if t := o.Txn; t == nil || *o != (Op{Do: Nested, Txn: t}) || t.Namespace != "" || t.Request != (Request{}) {
+			return invalid("a nested transaction takes comparisons and operations and nothing else")
+		}
+		return nil
 	}
 	return invalid("unknown operation: put, delete, get, acquire and release are allowed")
 }
@@ -232,27 +339,6 @@ func (o *Op) validateAcquire(c *Txn) error {
 	return a.Validate()
 }
 
-// leasesFirst refuses lists for which nobody could say before the first change whether all of
-// it can be done: one acquire at most, and before any release.
-func leasesFirst(list []Op) error {
-	acquired, released := false, false
-	for i := range list {
-		switch list[i].Do {
-		case AcquireLease:
-			if acquired {
-				return invalid("a transaction acquires twice: ask for several resources in one acquire")
-			}
-			if released {
-				return invalid("a transaction releases before it acquires: put the acquire first")
-			}
-			acquired = true
-		case ReleaseLease:
-			released = true
-		}
-	}
-	return nil
-}
-
 func (o *Op) validateRecord(r Request) error {
 	switch {
 	case o.Do == Put && o.Range:
@@ -264,31 +350,19 @@ func (o *Op) validateRecord(r Request) error {
 	case o.Do == Get && r != (Request{}):
 		// Answers to named requests are remembered, and would keep what was read.
 		return invalid("a transaction with a request key gets nothing: read at the revision that it answers")
+	case o.Before && (o.Do == Get || r != (Request{})):
+		return invalid("only to put and to delete answers what was there before, and not with a request key: that " +
+			"would be remembered")
+	case o.Do != Get && o.Select != (record.Selection{}):
+		return invalid("only to get selects and orders")
+	case o.Do != Put && (o.Link != nil || o.KeepLink || o.KeepValue || o.KeepSession):
+		return invalid("only to put links a record, or keeps what it has")
+	case o.KeepValue && (o.Value != "" || o.Large != nil || o.From != 0), o.KeepSession && o.Session != "",
+		o.KeepSession && o.Link != nil:
+		return invalid("a put that keeps the value or the session gives no other")
 	case o.Most < 0 || o.Most > leasehold.MaxPage:
 		return invalid("limit %d is out of range: 0 to %d are allowed", o.Most, leasehold.MaxPage)
 	}
 	return firstError(span(o.Path, o.To, o.Range), content(o.Value, o.Large, o.From), keep(o.Keep),
-		text("session", o.Session))
-}
-
-// once refuses operations that write one record twice: at one revision a record changes once,
-// and a watch shows each revision as a whole.
-func once(list []Op) error {
-	for i := range list {
-		for j := range list {
-			a, b := &list[i], &list[j]
-			if i == j || a.Do != Put || b.Do == Get || !b.covers(a.Path) {
-				continue
-			}
-			return invalid("a transaction writes %s twice: at one revision a record changes once", a.Path)
-		}
-	}
-	return nil
-}
-
-func (o *Op) covers(path string) bool {
-	if !o.Range {
-		return o.Path == path
-	}
-	return path >= o.Path && (o.To == "" || path < o.To)
+		text("session", o.Session), o.Select.Validate(), o.Link.validate(o.Path, o.Session, o.KeepLink))
 }

@@ -18,10 +18,11 @@ type Checker struct {
 // A Scope is what a table belongs to.
 type Scope struct {
 	Name     string
-	Revision leasehold.Revision   // no record is newer
-	Token    leasehold.Token      // no record was written under a larger one
-	Session  func(id string) bool // reports whether a session is known
-	Bound    func(session string) // is called for each record of a session
+	Revision leasehold.Revision           // no record is newer
+	Token    leasehold.Token              // no record was written under a larger one
+	Session  func(id string) bool         // reports whether a session is known
+	Bound    func(session string)         // is called for each record of a session
+	Loose    func(*leasehold.Record) bool // reports whether a record does not end with its session
 }
 
 // name counts who names a large value. A value that is counted once too often would never be
@@ -38,13 +39,16 @@ func (c *Checker) name(large *leasehold.Large) {
 
 // Table checks one table, and counts what is in it.
 func (c *Checker) Table(t *Table, in Scope) {
-	bound, bytes := 0, 0
+	bound, bytes, linked := 0, 0, 0
 	t.records.Scan(func(path string, r *leasehold.Record) bool {
 		c.records, c.bytes = c.records+1, c.bytes+Bytes(r)
 		bytes += size(r.Path, r.Value, r.Large)
 		c.name(r.Large)
 		c.record(path, r, in)
-		if r.Session != "" {
+		if r.Lease != "" {
+			linked++
+		}
+		if r.Session != "" && !in.Loose(r) {
 			bound++
 			in.Bound(r.Session)
 			c.That(in.Session(r.Session), "%s: record %q is bound to session %q, which is not there",
@@ -55,6 +59,7 @@ func (c *Checker) Table(t *Table, in Scope) {
 		return true
 	})
 	c.That(bound == t.bound.Len(), "%s: %d records have sessions, %d bindings exist", in.Name, bound, t.bound.Len())
+	c.That(linked == t.linked, "%s: %d records are linked, %d are counted", in.Name, linked, t.linked)
 	former := c.former(t, in)
 	for _, n := range former {
 		bytes += n.bytes

@@ -7,6 +7,9 @@ type Pager struct {
 	Page  Page
 	query Query
 	bytes int
+
+	found []*leasehold.Record // by a query that searches, in no order yet
+	more  bool
 }
 
 // NewPager returns a pager for a query.
@@ -17,8 +20,15 @@ func NewPager(q Query) *Pager {
 	return &Pager{query: q}
 }
 
-// Add takes one more record, and reports whether there is room for another.
+// Add takes one more record, in the order of their paths, and reports whether there is room for another.
 func (p *Pager) Add(r *leasehold.Record) bool {
+	if p.query.Searches() {
+		return p.search(r)
+	}
+	return p.add(r)
+}
+
+func (p *Pager) add(r *leasehold.Record) bool {
 	size := len(r.Path)
 	if !p.query.KeysOnly {
 		size += len(r.Value)
@@ -68,6 +78,7 @@ func (t *Table) PageAt(q Query, past *Past) Page {
 		return more
 	})
 	takeOld("", true)
+	p.Finish()
 	if q.Count {
 		p.Page.Count = t.countAt(q, past)
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Query asks for the records of [From, To), in the order of their paths.
+// A Query asks for the records of [From, To), in the order of their paths unless it selects another.
 type Query struct {
 	From     string
-	To       string             // empty: to the end
-	Most     int                // 0: as many as one answer has, MaxPage
-	KeysOnly bool               // without their values
-	Count    bool               // how many there are in all
+	To       string // empty: to the end
+	Most     int    // 0: as many as one answer has, MaxPage
+	KeysOnly bool   // without their values
+	Count    bool   // how many there are in all, whatever is selected
+	Select   Selection
 	Revision leasehold.Revision // as they were then; 0: as they are
 	Past     *Past              // of History.Past, for this query; nil: it is worked out while the state is read
 }

@@ -30,6 +30,8 @@ type Write struct {
 	Large                *leasehold.Large
 	Keep                 int    // how many former versions; 0: as before, below: none
 	Holder               string // who writes, if that is known
+	Lease                string // that it is the face of, if any
+	Loose                bool   // it does not end with its session
 }
 
 // A Stamp is what a write is made with.
@@ -82,7 +84,7 @@ func (st *Store) Versions() int { return st.versions }
 func (st *Store) Put(t *Table, w Write, at Stamp) (r, old *leasehold.Record) {
 	old, _ = t.records.Get(w.Path)
 	r = &leasehold.Record{
-		Path: w.Path, Value: w.Value, Large: w.Large, Session: w.Session,
+		Path: w.Path, Value: w.Value, Large: w.Large, Session: w.Session, Lease: w.Lease,
 		Create: at.Revision, Mod: at.Revision, Version: 1, Token: at.Token,
 	}
 	// What is named anew comes before what is given up: a value that is in both is never
@@ -97,8 +99,19 @@ func (st *Store) Put(t *Table, w Write, at Stamp) (r, old *leasehold.Record) {
 	if old != nil {
 		st.uncount(t, old)
 	}
-	st.insert(t, r)
+	st.insert(t, r, w.Loose)
 	return r, old
+}
+
+// Unlink makes a record the face of nothing, and bound to no session. It is a change of the record, and no version
+// of it: what it says is the same. It returns what it is now.
+func (st *Store) Unlink(t *Table, old *leasehold.Record, at leasehold.Revision) *leasehold.Record {
+	r := *old
+	r.Lease, r.Session, r.Mod, r.Version = "", "", at, old.Version+1
+	st.name(r.Large)
+	st.uncount(t, old)
+	st.insert(t, &r, false)
+	return &r
 }
 
 // Drop deletes a record.
@@ -109,19 +122,23 @@ func (st *Store) Drop(t *Table, r *leasehold.Record, now timeline.Time) {
 }
 
 // Restore takes a record over from a snapshot. It reports whether it was there already.
-func (st *Store) Restore(t *Table, r *leasehold.Record) (twice bool) {
+func (st *Store) Restore(t *Table, r *leasehold.Record, loose bool) (twice bool) {
 	if _, twice = t.records.Get(r.Path); !twice {
 		st.name(r.Large)
-		st.insert(t, r)
+		st.insert(t, r, loose)
 	}
 	return twice
 }
 
-func (st *Store) insert(t *Table, r *leasehold.Record) {
+// insert puts a record into a table. A loose one does not end with its session.
+func (st *Store) insert(t *Table, r *leasehold.Record, loose bool) {
 	t.records.Set(r.Path, r)
 	st.records++
 	st.weigh(t, r.Path, r.Value, r.Large, 1)
-	if r.Session != "" {
+	if r.Lease != "" {
+		t.linked++
+	}
+	if r.Session != "" && !loose {
 		t.bound.Set(binding{r.Session, r.Path})
 	}
 }
@@ -137,6 +154,9 @@ func (st *Store) uncount(t *Table, r *leasehold.Record) {
 	st.records--
 	st.weigh(t, r.Path, r.Value, r.Large, -1)
 	st.unname(r.Large)
+	if r.Lease != "" {
+		t.linked--
+	}
 	if r.Session != "" {
 		t.bound.Delete(binding{r.Session, r.Path})
 	}

@@ -17,6 +17,7 @@ type Table struct {
 	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
 	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
 	bytes    int                               // of records and versions, large values in full
+	linked   int                               // records that are the face of a lease
 }
 
 // A binding says that the record of a path ends with a session.
@@ -47,6 +48,7 @@ func (t *Table) Copy() Table {
 	return Table{
 		records: *t.records.Copy(), bound: t.bound.Copy(),
 		shelves: *t.shelves.Copy(), versions: t.versions.Copy(), bytes: t.bytes,
+		linked: t.linked,
 	}
 }
 
@@ -76,6 +78,18 @@ func (t *Table) Get(path string) (*leasehold.Record, bool) {
 		return nil, false
 	}
 	return t.records.Get(path)
+}
+
+// Linked returns how many records are the face of a lease.
+func (t *Table) Linked() int { return t.linked }
+
+// Binds reports whether a record ends with its session. The record may be nil.
+func (t *Table) Binds(r *leasehold.Record) bool {
+	if r == nil || r.Session == "" {
+		return false
+	}
+	_, bound := t.bound.Get(binding{r.Session, r.Path})
+	return bound
 }
 
 // Ascend calls see with the records of [from, to), in order, until it returns false. An empty to

@@ -1,0 +1,403 @@
+package core
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/record"
+)
+
+// A record may be the face of a claim: some protocols know leases only as records. The claim knows the path of its
+// record, and the record the id of its claim. They are made in one command and end in one: endFace is where the record
+// follows the claim, and giveUp where the claim follows the record. A link costs nothing where there is none.
+
+// A Face is the record by which a claim shows. It is never changed in place.
+type Face struct {
+	Path string
+	Stay bool // the record outlives the claim, unlinked
+	Made bool // it was made for a claim on a mirrored resource, and by nobody's put
+}
+
+// face returns the record by which a claim shows; nil if it has none.
+func (c *Claim) face() *Face {
+	if c == nil || c.Terms == nil {
+		return nil
+	}
+	return c.Terms.Face
+}
+
+func (c *Claim) setFace(f *Face) {
+	t := c.terms()
+	t.Face = f
+	c.setTerms(t)
+}
+
+// dropFace makes a claim that nobody has seen yet one without a record.
+func (c *Claim) dropFace() {
+	if c.face() != nil {
+		c.setFace(nil)
+	}
+}
+
+// faceOf returns the claim that a record is the face of; nil if there is none. The record may be nil.
+func (sp *space) faceOf(r *leasehold.Record) *Claim {
+	if sp == nil || r == nil || r.Lease == "" {
+		return nil
+	}
+	c, _ := sp.claims.Get(r.Lease)
+	return c
+}
+
+// loose reports whether a record stays when its session ends, since it follows its claim.
+func (sp *space) loose(r *leasehold.Record) bool {
+	f := sp.faceOf(r).face()
+	return f != nil && f.Stay
+}
+
+// endFace lets the record of a claim that has just ended follow it.
+func (s *State) endFace(sp *space, c *Claim, how leasehold.How) {
+	f := c.face()
+	if f == nil || s.plants(FaceOutlives) {
+		return
+	}
+	r, ok := sp.records.Get(f.Path)
+	if !ok || r.Lease != c.ID {
+		return // the claim ended through its record
+	}
+	s.work.take(recordCost)
+	if !f.Stay {
+		s.dropRecord(sp, r, how)
+		return
+	}
+	free := s.records.Unlink(&sp.records, r, s.revise(sp))
+	s.emit(sp, &leasehold.Event{
+		Kind: leasehold.RecordPut, How: how, Resource: r.Path, Record: free, Previous: r,
+		Owner: sp.recordOwner(r.Path),
+	})
+}
+
+// giveUp ends the claim that a record was the face of, which is deleted or the face of nothing by now.
+func (s *State) giveUp(sp *space, id string) {
+	claim, ok := sp.claims.Get(id)
+	switch {
+	case !ok:
+	case claim.face() != nil && claim.face().Made:
+		s.breakThroughFace(sp, claim)
+	case claim.waiting():
+		s.finish(sp, claim, leasehold.Withdrawn, s.now)
+	default:
+		s.finish(sp, claim, leasehold.Released, s.now)
+	}
+}
+
+// breakThroughFace breaks a claim whose record was made for it, and deleted by somebody: whoever did that never had
+// the lease.
+func (s *State) breakThroughFace(sp *space, claim *Claim) {
+	c := &Break{Namespace: sp.name, ID: claim.ID, By: s.by(""), Reason: "its record was deleted"}
+	if s.door != "" {
+		c.Reason += " through the " + s.door + " door"
+	}
+	if claim.waiting() {
+		s.breakWaiter(sp, claim, c)
+		return
+	}
+	s.breakOne(sp, claim, c)
+}
+
+// by returns who does something, as it says or as it was proven.
+func (s *State) by(said string) string {
+	if said == "" && s.asker != nil {
+		return s.asker.Principal
+	}
+	return said
+}
+
+// mayGiveUp refuses to delete records, or to make one the face of nothing, if the asker may not end their claims or
+// if they are too many.
+func (s *State) mayGiveUp(sp *space, doomed []*leasehold.Record) *leasehold.Error {
+	linked := 0
+	for _, r := range doomed {
+		claim := sp.faceOf(r)
+		if claim == nil {
+			continue
+		}
+		if linked++; linked > leasehold.MaxUnlinked {
+			return tooManyLinked()
+		}
+		if failure := s.mayEnd(sp, claim); failure != nil {
+			return failure
+		}
+	}
+	return nil
+}
+
+func tooManyLinked() *leasehold.Error {
+	return refuse(leasehold.Limited, "more than %d of these records stand for leases or waiters, which end with them: "+
+		"delete them in parts", leasehold.MaxUnlinked).Err
+}
+
+// mayEnd refuses to end a claim through its record to those who could not end it by its id.
+func (s *State) mayEnd(sp *space, claim *Claim) *leasehold.Error {
+	if s.permit == nil {
+		return nil
+	}
+	verb := access.Release
+	if f := claim.face(); f != nil && f.Made {
+		verb = access.Break
+	}
+	if s.permit.May(verb, sp.name, claim.Resource, sp.claimOwner(claim.ID)) {
+		return nil
+	}
+	return s.deny(verb, sp.name, claim.Resource)
+}
+
+// A putting is a put that was worked out before anything is changed.
+type putting struct {
+	write  record.Write
+	from   writing
+	before bool
+
+	link    *Link
+	ttl     time.Duration // of a claim that is renewed
+	asks    *Acquire      // for a claim that is new
+	claims  []*Claim      // that one
+	blocked *Resource     // what is in its way
+	own     string        // or the id of the claim that the record is the face of already
+	takes   string        // or of the one that it is taken from
+	gives   string        // the id of the claim that it is given up with
+}
+
+// planPut works out what a put does, or says why it cannot be done. old is what it replaces, after it was settled; nil
+// if that is nothing. It changes nothing but what time has changed already.
+func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bool) (putting, *leasehold.Error) {
+	claim := sp.faceOf(old)
+	switch {
+	case p.link != nil:
+		return s.planLink(sp, old, p)
+	case claim == nil:
+		return p, nil
+	case keepLink:
+		p.write.Session, p.write.Lease, p.write.Loose = old.Session, old.Lease, claim.face().Stay
+		return p, nil
+	case sp.mirrors.Len() > 0 && sp.mirrored(claim.Resource) != "":
+		return p, refuse(leasehold.Refused, "%s stands for the lease or wait %q on %s, and its place in the queue: "+
+			"delete it to give that up, or keep its link", old.Path, claim.ID, claim.Resource).Err
+	}
+	p.gives = claim.ID
+	return p, s.mayEnd(sp, claim)
+}
+
+// planLink is planPut for a put with a link.
+func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, *leasehold.Error) {
+	l, claim := p.link, sp.faceOf(old)
+	p.asks = l.Acquire(sp.name, p.write.Session)
+	p.write.Lease, p.write.Loose = l.ID, l.Stay
+	if claim != nil && claim.ID == l.ID {
+		return s.planAgain(sp, claim, p)
+	}
+	if failure := s.mayMirror(sp, l); failure != nil {
+		return p, failure
+	}
+	items := p.asks.Items()
+	claims, failure := s.prepare(sp, p.asks, items)
+	if failure != nil {
+		return p, failure
+	}
+	p.claims = []*Claim{claims[0]} // the list is used again for the next
+	p.claims[0].setFace(&Face{Path: p.write.Path, Stay: l.Stay})
+	if failure := sp.roomIn(p.write.Session, 2); failure != nil {
+		return p, failure
+	}
+	if claim != nil && l.Take {
+		p.takes = claim.ID
+		return p, s.mayTakeFrom(sp, claim, l)
+	}
+	if p.blocked, failure = s.admissible(sp, p.asks, items, p.claims); failure != nil {
+		return p, failure
+	}
+	switch {
+	case claim != nil:
+		return p, refuse(leasehold.Refused, "%s stands for lease %q on %s: it can stand for another once "+
+			"that has ended", old.Path, claim.ID, claim.Resource).Err
+	case old != nil && l.Mirror != "":
+		return p, refuse(leasehold.Refused, "%s is there already, at revision %d, and would be out of the order of "+
+			"the queue: delete it first", old.Path, old.Mod).Err
+	}
+	return p, nil
+}
+
+// planAgain is planLink for a record that is the face of the very claim.
+func (s *State) planAgain(sp *space, claim *Claim, p putting) (putting, *leasehold.Error) {
+	l, f := p.link, claim.face()
+	if f.Made || claim.Resource != l.Resource || claim.Holder != l.Holder || claim.Session != p.asks.Session {
+		return p, otherID(claim).Err
+	}
+	p.own, p.write.Loose, p.ttl = claim.ID, f.Stay, claim.TTL
+	if l.TTL == 0 || claim.TTL == 0 {
+		return p, nil
+	}
+	var failure *leasehold.Error
+	p.ttl, failure = sp.allowedTTL(p.asks, l.Resource, sp.definition(l.Resource), nil)
+	return p, failure
+}
+
+// roomIn refuses more than a session has room for. One that is not there has room.
+func (sp *space) roomIn(id string, more int) *leasehold.Error {
+	session, ok := sp.sessions.Get(id)
+	if !ok || session.used()+more <= leasehold.MaxClaimsPerSession {
+		return nil
+	}
+	return refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are "+
+		"as many as it can have", id, session.used(), more, leasehold.MaxClaimsPerSession).Err
+}
+
+// mayTakeFrom refuses to take a lease from its holder.
+func (s *State) mayTakeFrom(sp *space, claim *Claim, l *Link) *leasehold.Error {
+	switch {
+	case claim.waiting() || claim.Resource != l.Resource || claim.face().Made:
+		return refuse(leasehold.Refused, "lease %q is on %s, or waits: it cannot be taken as one on %s", claim.ID,
+			claim.Resource, l.Resource).Err
+	case s.quarantined():
+		return s.notGiven(&Change{ID: claim.ID, Holder: l.Holder}).Err
+	case s.permit != nil && !s.permit.MayHold(access.Change, sp.name, l.Resource, l.Holder, sp.claimOwner(claim.ID)):
+		return s.deny(access.Change, sp.name, l.Resource)
+	}
+	return nil
+}
+
+// doPut does what was worked out. It cannot fail.
+func (s *State) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
+	var claim *Claim
+	switch {
+	case p.own != "":
+		claim = s.confirm(sp, p)
+	case p.takes != "":
+		claim = s.takeFrom(sp, p)
+	case p.asks != nil:
+		s.beginMirror(sp, p.link)
+		s.let(sp, p.asks, p.asks.Items(), p.claims, p.blocked)
+		if p.blocked != nil {
+			s.stir(sp, p.link.Resource) // it may have become free by what else the command does
+		}
+		claim, _ = sp.claims.Get(p.link.ID)
+	}
+	if claim != nil && !claim.waiting() {
+		p.from.token, p.write.Holder = max(p.from.token, claim.Token), claim.Holder
+	}
+	r := s.setRecord(sp, p.write, p.from)
+	if p.gives != "" {
+		s.giveUp(sp, p.gives)
+	}
+	return r, s.claimAnswer(sp, claim)
+}
+
+// claimAnswer shows a lease or a waiter; nothing if there is none.
+func (s *State) claimAnswer(sp *space, claim *Claim) Answer {
+	switch {
+	case claim == nil:
+		return Answer{}
+	case claim.waiting():
+		return s.waiterAnswer(sp, claim)
+	}
+	return s.leaseAnswer(sp, claim)
+}
+
+// confirm renews the claim that a record is the face of, if it has a TTL of its own.
+func (s *State) confirm(sp *space, p putting) *Claim {
+	claim, ok := sp.claims.Get(p.own)
+	switch {
+	case !ok:
+		return nil
+	case claim.waiting():
+		return s.stillWanted(sp, claim)
+	case claim.TTL == 0:
+		return claim
+	}
+	longer := *claim
+	longer.Gap = max(longer.Gap, s.gap(claim.TTL, claim.Expires))
+	longer.TTL, longer.Expires = p.ttl, s.now.Add(p.ttl)
+	s.put(sp, &longer)
+	s.lateLease(sp, claim, &longer)
+	return &longer
+}
+
+// takeFrom hands a lease to the holder that takes it, with a new token and under another id. A break that was announced
+// stays announced.
+func (s *State) takeFrom(sp *space, p putting) *Claim {
+	claim, _ := sp.claims.Get(p.takes)
+	over := new(s.hold(claim, s.now))
+	taken := *p.claims[0]
+	was, t := claim.terms(), taken.terms()
+	t.BreakAt, t.BreakBy, t.BreakReason, t.ChangedWall = was.BreakAt, was.BreakBy, was.BreakReason, s.wall
+	taken.setTerms(t)
+	taken.Since, taken.SinceWall, taken.Long, taken.Overdue = claim.Since, claim.SinceWall, claim.Long, claim.Overdue
+	if taken.Token = sp.nextToken(); taken.TTL != 0 {
+		taken.Expires = s.now.Add(taken.TTL)
+	}
+	s.rename(sp, claim, &taken)
+	sp.setClaimOwner(taken.ID, s.permit.OwnerOf(access.Acquire, sp.name, taken.Resource, taken.Holder))
+	s.replace(sp, claim, &taken)
+	s.renamed(sp, claim, &taken)
+	taken.Revision = s.revise(sp)
+	s.put(sp, &taken)
+	s.intervene(sp, claim)
+	event := s.event(sp, &taken, leasehold.Changed)
+	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &taken))
+	event.By, event.Reason = s.by(p.from.by), p.from.reason
+	s.emit(sp, event)
+	return &taken
+}
+
+// moveFading counts the claims that have records, and keeps the list of those whose records end with them at a moment
+// of their own, by that moment: see fadedIn. Either of the two, what the claim was and what it is, may be nil.
+func (sp *space) moveFading(before, after *Claim) {
+	if before.face() == nil && after.face() == nil {
+		return
+	}
+	if before.face() != nil {
+		sp.shown--
+	}
+	if after.face() != nil {
+		sp.shown++
+	}
+	was, is := before.fades(), after.fades()
+	if was == is {
+		return
+	}
+	if was.at != 0 {
+		sp.fading.Delete(was)
+	}
+	if is.at != 0 {
+		sp.fading.Set(is)
+	}
+}
+
+func (c *Claim) fades() lapse {
+	if f := c.face(); f == nil || f.Stay {
+		return lapse{}
+	}
+	at, _ := c.end()
+	if at == 0 {
+		return lapse{}
+	}
+	return lapse{at, c.ID}
+}
+
+// fadedIn counts the records of a range that are over because their claims are, and not because their sessions are.
+func (s *State) fadedIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
+	all = true
+	sp.fading.Ascend(lapse{}, func(l lapse) bool {
+		if l.at > s.now {
+			return false
+		}
+		claim, _ := sp.claims.Get(l.session)
+		r, ok := sp.records.Get(claim.face().Path)
+		if ok && r.Path >= q.From && (q.To == "" || r.Path < q.To) && (!sp.records.Binds(r) || !s.sessionOver(sp, r)) {
+			over++
+		}
+		all = w.take(lookCost)
+		return all
+	})
+	return over, all
+}

@@ -1,0 +1,276 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
+)
+
+// In some protocols a queue is nothing but records below a prefix: who created the oldest believes that it holds. A
+// resource that is claimed through such a record is mirrored: while it has any claim, every one of them, by whichever
+// door it came, has a record below the prefix, and the order in which these were created is that of the holder and
+// its queue. So no two of them are created at one revision, and what would change the order is refused.
+
+// A Mirror is a mirrored resource, in a snapshot.
+type Mirror struct {
+	Resource string
+	Prefix   string
+}
+
+// mirrored returns the prefix of the records of a mirrored resource; empty if it is none.
+func (sp *space) mirrored(path string) string {
+	prefix, _ := sp.mirrors.Get(path)
+	return prefix
+}
+
+// unmirror forgets that a resource was mirrored, when nobody has it or wants it any longer.
+func (sp *space) unmirror(path string) {
+	if sp.mirrors.Len() > 0 {
+		sp.mirrors.Delete(path)
+	}
+}
+
+// mayMirror refuses a link that does not fit the resource: where it is mirrored, or is to be.
+func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
+	prefix := sp.mirrored(l.Resource)
+	switch {
+	case prefix == l.Mirror && prefix != "":
+		return nil
+	case prefix != "":
+		return refuse(leasehold.Refused, "%s shows its leases and waiters as records below %s: another record cannot "+
+			"stand for one of them", l.Resource, prefix).Err
+	case l.Mirror == "":
+		return nil
+	}
+	r := s.settle(sp, l.Resource)
+	d := sp.definition(l.Resource)
+	switch {
+	case d.Capacity > 0 || len(d.Units) > 0:
+		return notMirrored(l.Resource, "it is defined with slots, and several may hold it at once")
+	case r == nil:
+		return nil
+	case r.sharers() > 0 || r.more().shares().Capacity > 0:
+		return notMirrored(l.Resource, "several may hold it at once")
+	case r.Waiting+1 > leasehold.MaxMirrored:
+		return refuse(leasehold.Limited, "%s has %d waiters: at most %d can become records at once", l.Resource,
+			r.Waiting, leasehold.MaxMirrored).Err
+	}
+	return s.inOrder(sp, r)
+}
+
+// inOrder refuses to mirror claims that have another order than that in which they came, or have records elsewhere.
+func (s *State) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
+	sp.claimsOn(r, func(c *Claim) bool {
+		s.work.take(lookCost)
+		switch {
+		case c.face() != nil:
+			refused = notMirrored(r.Path, fmt.Sprintf("%s stands for one of its leases", c.face().Path))
+		case c.waiting() && c.Wait.Priority != 0:
+			refused = notMirrored(r.Path, "somebody waits for it with a priority")
+		case c.waiting() && c.Wait.With != nil:
+			refused = notMirrored(r.Path, "somebody waits for it together with others")
+		}
+		return refused == nil
+	})
+	return refused
+}
+
+func notMirrored(path, why string) *leasehold.Error {
+	return refuse(leasehold.Refused, "%s cannot show as records in the order of its queue: %s", path, why).Err
+}
+
+// claimsOn calls yield with the exclusive lease on a resource, and then with its waiters in their order, until it
+// returns false.
+func (sp *space) claimsOn(r *Resource, yield func(*Claim) bool) {
+	if c, ok := sp.claims.Get(r.Claim); ok && !yield(c) {
+		return
+	}
+	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool { return c.Resource == r.Path && yield(c) })
+}
+
+// mirrorRefuses refuses an acquire that would disturb the order of a mirrored resource, or for whose record there is no
+// room; nil if it may. Nearly always nothing is mirrored, and the first comparison makes that cheap.
+func (s *State) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Claim) *leasehold.Error {
+	if sp.mirrors.Len() == 0 {
+		return nil
+	}
+	var writes []record.Write
+	for i, item := range items {
+		prefix := sp.mirrored(item.Resource)
+		if prefix == "" {
+			continue
+		}
+		why := ""
+		switch {
+		case item.Slots != 0:
+			why = "it cannot be shared"
+		case c.Priority != 0:
+			why = "nobody goes before others"
+		case len(items) > 1 && c.Wait != 0:
+			why = "it cannot be waited for together with others"
+		}
+		if why != "" {
+			return outOfOrder(item.Resource, prefix, why)
+		}
+		writes = append(writes, record.Write{Path: s.facePath(sp, prefix, item.ID), Value: claims[i].Holder})
+	}
+	if len(writes) == 0 {
+		return nil
+	}
+	if failure := sp.roomIn(c.Session, len(items)+len(writes)); failure != nil {
+		return failure
+	}
+	return s.records.Room(sp.table(), writes)
+}
+
+func outOfOrder(path, prefix, why string) *leasehold.Error {
+	return refuse(leasehold.Refused, "%s shows its queue as records below %s, in the order in which they were "+
+		"created: %s", path, prefix, why).Err
+}
+
+// staysInOrder refuses to change the place or the name of a claim on a mirrored resource.
+func (s *State) staysInOrder(sp *space, c *Claim, what string) *leasehold.Error {
+	if sp.mirrors.Len() == 0 || sp.mirrored(c.Resource) == "" {
+		return nil
+	}
+	return outOfOrder(c.Resource, sp.mirrored(c.Resource), what)
+}
+
+// beginMirrors makes resources mirrored ones, if puts say so, before anything else is changed: what the command puts
+// has one revision. From here on no record is made where one is put.
+func (s *State) beginMirrors(sp *space, puts []putting) {
+	s.reserved = s.reserved[:0]
+	for i := range puts {
+		if puts[i].link != nil || sp.mirrors.Len() > 0 {
+			s.reserved = append(s.reserved, puts[i].write.Path)
+		}
+	}
+	for i := range puts {
+		if l := puts[i].link; l != nil {
+			s.beginMirror(sp, l)
+		}
+	}
+}
+
+// beginMirror makes a resource a mirrored one. Whoever has it or waits for it already gets a record, each at a revision
+// of its own, all of them before that of what is put now.
+func (s *State) beginMirror(sp *space, l *Link) {
+	if l.Mirror == "" || sp.mirrored(l.Resource) != "" {
+		return
+	}
+	sp.mirrors.Set(l.Resource, l.Mirror)
+	r, ok := sp.resources.Get(l.Resource)
+	if !ok {
+		return
+	}
+	var claims []*Claim
+	sp.claimsOn(r, func(c *Claim) bool { claims = append(claims, c); return true })
+	for _, c := range claims {
+		shown := *c
+		shown.setFace(&Face{Path: s.facePath(sp, l.Mirror, c.ID), Made: true})
+		s.put(sp, &shown)
+		s.reviseAgain(sp)
+		s.showClaim(sp, &shown)
+	}
+	if len(claims) > 0 {
+		sp.touched = 0 // what is put now has the next revision
+	}
+}
+
+// mirrorClaims gives new claims on mirrored resources their faces. Nearly always nothing is mirrored.
+func (s *State) mirrorClaims(sp *space, claims []*Claim) {
+	if sp.mirrors.Len() == 0 || s.plants(MirrorMisses) {
+		return
+	}
+	for _, c := range claims {
+		if prefix := sp.mirrored(c.Resource); prefix != "" && c.face() == nil {
+			c.setFace(&Face{Path: s.facePath(sp, prefix, c.ID), Made: true})
+		}
+	}
+}
+
+// showClaims makes the records of new claims on mirrored resources.
+func (s *State) showClaims(sp *space, claims []*Claim) {
+	if sp.mirrors.Len() == 0 {
+		return
+	}
+	for _, c := range claims {
+		if f := c.face(); f != nil && f.Made {
+			s.showClaim(sp, c)
+		}
+	}
+}
+
+func (s *State) showClaim(sp *space, c *Claim) {
+	w := record.Write{Path: c.face().Path, Value: c.Holder, Session: c.Session, Lease: c.ID, Holder: c.Holder}
+	s.setRecord(sp, w, writing{token: c.Token, made: true})
+}
+
+// facePath returns where the record of a claim is made: below the prefix, by the id of the claim, which people know.
+func (s *State) facePath(sp *space, prefix, id string) string {
+	path := prefix + escaped(id)
+	if len(path) > leasehold.MaxName-maxSuffix {
+		path = path[:leasehold.MaxName-maxSuffix]
+	} else if !s.taken(sp, path) {
+		return path
+	}
+	for n := uint64(sp.revision); ; n++ {
+		if next := fmt.Sprintf("%s~%d", path, n); !s.taken(sp, next) {
+			return next
+		}
+	}
+}
+
+// taken reports whether a path has a record, or gets one by the command.
+func (s *State) taken(sp *space, path string) bool {
+	_, taken := sp.records.Get(path)
+	return taken || slices.Contains(s.reserved, path)
+}
+
+// maxSuffix is how many bytes a path has in addition that would be taken, or too long.
+const maxSuffix = 24
+
+// escaped writes an id as one segment of a path.
+func escaped(id string) string {
+	plain := func(b byte) bool { return b > ' ' && b != '/' && b != '%' && b != 0x7f }
+	for i := range len(id) {
+		if !plain(id[i]) {
+			return escapeFrom(id, i, plain)
+		}
+	}
+	return id
+}
+
+func escapeFrom(id string, from int, plain func(byte) bool) string {
+	var b strings.Builder
+	b.WriteString(id[:from])
+	for i := from; i < len(id); i++ {
+		if plain(id[i]) {
+			b.WriteByte(id[i])
+		} else {
+			fmt.Fprintf(&b, "%%%02X", id[i])
+		}
+	}
+	return b.String()
+}
+
+// mirrorPieces writes which resources are mirrored.
+func (sp *space) mirrorPieces(yield func(Piece) bool) (more bool) {
+	more = true
+	sp.mirrors.Scan(func(path, prefix string) bool {
+		more = yield(Piece{sp.name, &Mirror{path, prefix}})
+		return more
+	})
+	return more
+}
+
+func (s *State) restoreMirror(sp *space, m *Mirror) error {
+	_, known := sp.resources.Get(m.Resource)
+	if _, twice := sp.mirrors.Set(m.Resource, m.Prefix); twice || !known || m.Prefix == "" {
+		return fmt.Errorf("snapshot has the mirror of %q twice, or of nothing", m.Resource)
+	}
+	return nil
+}

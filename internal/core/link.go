@@ -248,8 +248,8 @@ func (sp *space) roomIn(id string, more int) *leasehold.Error {
 	if !ok || session.used()+more <= leasehold.MaxClaimsPerSession {
 		return nil
 	}
-	return refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are "+
-		"as many as it can have", id, session.used(), more, leasehold.MaxClaimsPerSession).Err
+	return refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d "+
+		"are as many as it can have", id, session.used(), more, leasehold.MaxClaimsPerSession).Err
 }
 
 // mayTakeFrom refuses to take a lease from its holder.

@@ -40,6 +40,8 @@ func sessions(ctx context.Context, t *Trial) (report.Metrics, error) {
 	m["server"] = (stage.CPU(t.Server.Pids()) - cpu).Seconds() / took
 	m["client"] = (stage.OwnCPU() - own).Seconds() / took
 	m["memory"] = t.resident()
+	// Renewals may have connections of their own, which are made for the first of them.
+	m["connections"] = max(m["connections"], float64(connections(t.Server)))
 	for _, count := range lost {
 		m["lost"] += float64(count())
 	}

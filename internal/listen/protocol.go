@@ -50,6 +50,9 @@ type Protocol struct {
 	// room for others.
 	Serve func(ctx context.Context, c net.Conn)
 
+	// Early says that connections are served while the server starts, too: Serve refuses then what it is asked.
+	Early bool
+
 	// Refuse says that the server starts, stops or has no room, which the error tells, in a
 	// moment and in the protocol's own words; the port then closes the connection. Nil: it is
 	// closed without a word.

@@ -168,7 +168,7 @@ func (s *sorter) answer(p *Protocol, c net.Conn) {
 	switch {
 	case state.Stopping().Err() != nil:
 		p.refuse(c, unavailable(StoppingMessage))
-	case state.Starting():
+	case state.Starting() && !p.Early:
 		p.refuse(c, unavailable(StartingMessage))
 	default:
 		p.Serve(state.Stopping(), c)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
 	"path"
 	"runtime/debug"
 	"strings"
@@ -120,6 +119,9 @@ func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, er
 	case d.backend.Starting():
 		return c, status.Error(codes.Unavailable, door.StartingMessage)
 	}
+	if conn := connOf(ctx); conn != nil && conn.refused != nil {
+		return c, status.Error(codes.Unavailable, conn.refused.Error())
+	}
 	if err := c.login(meta); err != nil {
 		return c, err
 	}
@@ -180,7 +182,7 @@ func certificateOf(ctx context.Context) *x509.Certificate {
 }
 
 // connOf returns the connection that carries a call; nil if net/http has it.
-func connOf(ctx context.Context) net.Conn {
+func connOf(ctx context.Context) *ownConn {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(*carried); ok {
 			return info.conn

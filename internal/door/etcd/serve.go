@@ -126,9 +126,11 @@ func (d *Door) Port(address string) *door.Port {
 		Name: doorName, Clients: "etcd clients", Setting: listenSetting, Address: address, SharedTLS: true,
 		HTTP: door.HTTP{Routes: append(d.gatewayRoutes(), d.pageRoutes()...), Refuse: d.refuse},
 		Protocol: &door.Protocol{
-			Name: "grpc", ALPN: "h2", First: len(preface),
+			Name: "grpc", ALPN: "h2", First: len(preface), Early: true,
 			Matches: func(first []byte) bool { return bytes.HasPrefix(first, preface) },
-			Serve:   d.serveConn,
+			Serve:   func(ctx context.Context, c net.Conn) { d.serveConn(ctx, c, nil) },
+			// It is told in an answer to its first call, for which it has the moment that the port gives it.
+			Refuse: func(c net.Conn, err error) { d.serveConn(d.backend.Stopping(), c, err) },
 		},
 		Opened: func(address string) { d.backend.Log().Info("etcd clients are served", "address", address) },
 	}
@@ -138,10 +140,10 @@ func (d *Door) Port(address string) *door.Port {
 // way: one that is sent away at once would never learn why.
 const drainTime = time.Second
 
-// serveConn lets gRPC serve a connection, and returns when that has ended.
-func (d *Door) serveConn(ctx context.Context, c net.Conn) {
+// serveConn lets gRPC serve a connection, and returns when that has ended. With an error all calls on it are refused.
+func (d *Door) serveConn(ctx context.Context, c net.Conn, refused error) {
 	door.Greeted(c)
-	own := &ownConn{Conn: c, ended: make(chan struct{})}
+	own := &ownConn{Conn: c, refused: refused, ended: make(chan struct{})}
 	_ = d.own.Serve(&single{conn: own, drain: func() { d.drain(ctx, own) }}) // it has ended, one way or the other
 }
 
@@ -190,8 +192,9 @@ func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
 // An ownConn is a connection that gRPC serves.
 type ownConn struct {
 	net.Conn
-	ended chan struct{} // closed with the connection
-	once  sync.Once
+	refused error         // why no call on it is answered; nil: they are
+	ended   chan struct{} // closed with the connection
+	once    sync.Once
 }
 
 // Close ends the connection.
@@ -208,11 +211,8 @@ type shaken struct{}
 
 // ServerHandshake returns what the handshake proved.
 func (shaken) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	info := &carried{conn: c}
-	if state := door.TLSOf(c); state != nil {
-		info.state = state
-	}
-	return c, info, nil
+	own, _ := c.(*ownConn)
+	return c, &carried{own, door.TLSOf(c)}, nil
 }
 
 // ClientHandshake is for the other end.
@@ -233,7 +233,7 @@ func (shaken) OverrideServerName(string) error { return nil }
 
 // carried is the connection that carries a call, and what its handshake proved.
 type carried struct {
-	conn  net.Conn
+	conn  *ownConn
 	state *tls.ConnectionState // nil: it is plain
 }
 

@@ -26,6 +26,7 @@ type loop struct {
 	mu     sync.Mutex
 	places map[int32]*place // guarded by mu: by descriptor
 	posted []*place         // guarded by mu: those that it shall look at; nil: it shall end
+	late   []*Conn          // guarded by mu: whose batch took long, and has its answers now
 	ended  bool             // guarded by mu: the descriptors are closed
 
 	// awaited is the batch that the loop's goroutine waits for. Who takes it away is the loop from then on.
@@ -35,6 +36,7 @@ type loop struct {
 	active []*Conn // what it looks at in this turn
 	events [256]unix.EpollEvent
 	next   []*Conn // what it looks at in the next turn
+	back   []*Conn // of late: it has them again
 	round  *round
 	relief *time.Timer
 	spare  [][]byte // buffers for connections that have something to read: idle ones have none
@@ -97,10 +99,23 @@ func (l *loop) post(p *place) {
 	if l.ended {
 		return
 	}
-	if len(l.posted) == 0 {
+	l.wake()
+	l.posted = append(l.posted, p)
+}
+
+// wake has the loop look, unless somebody has before. The caller has the lock.
+func (l *loop) wake() {
+	if len(l.posted)+len(l.late) == 0 {
 		_, _ = unix.Write(l.wakeUp, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
-	l.posted = append(l.posted, p)
+}
+
+// giveBack gives the loop the connections of a batch that it was relieved of.
+func (l *loop) giveBack(conns []*Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake()
+	l.late = append(l.late, conns...)
 }
 
 func (l *loop) run() {
@@ -123,6 +138,17 @@ func (l *loop) run() {
 
 // wait waits until there is something to do, and lists what. It reports whether the loop is over.
 func (l *loop) wait() (over bool) {
+	over = l.look()
+	for _, c := range l.back {
+		c.place.away, c.place.readable = false, true // what came meanwhile was not noted
+		l.goOn(c)
+	}
+	clear(l.back)
+	l.back = l.back[:0]
+	return over
+}
+
+func (l *loop) look() (over bool) {
 	forEver := -1
 	if len(l.next) > 0 {
 		forEver = 0
@@ -147,6 +173,7 @@ func (l *loop) wait() (over bool) {
 	}
 	clear(l.posted)
 	l.posted = l.posted[:0]
+	l.back, l.late = l.late, l.back
 	return false
 }
 
@@ -238,16 +265,16 @@ func (l *loop) answer() bool {
 		l.relief.Reset(patience)
 		r.await()
 		if !l.awaited.CompareAndSwap(r, nil) {
-			r.answerLeft()
+			theirs := <-r.left
+			r.answer()
+			l.giveBack(theirs)
 			return false
 		}
 		l.relief.Stop()
 		r.answer()
 	}
 	for _, c := range l.active {
-		if !c.place.away {
-			l.goOn(c)
-		}
+		l.goOn(c)
 	}
 	return true
 }
@@ -256,7 +283,7 @@ func (l *loop) answer() bool {
 const patience = 20 * time.Millisecond
 
 // relieve goes on as the loop, if its goroutine still waits for a batch: it may be in the middle of a Submit. The batch
-// and its connections are left to that goroutine.
+// and its connections are left to that goroutine, which gives them back.
 func (l *loop) relieve() {
 	r := l.awaited.Load()
 	if r == nil || !l.awaited.CompareAndSwap(r, nil) {
@@ -266,36 +293,20 @@ func (l *loop) relieve() {
 	l.active, l.round = nil, l.server.newRound()
 	var theirs []*Conn
 	for _, c := range active {
-		switch p := c.place; {
-		case p.away:
-		case p.calls == 0:
+		if c.place.calls == 0 {
 			l.goOn(c)
-		default:
-			p.away = true
-			theirs = append(theirs, c)
+			continue
 		}
+		c.place.away = true
+		theirs = append(theirs, c)
 	}
 	r.left <- theirs
 	l.run()
 }
 
-// answerLeft answers a batch that took long, where the loop was relieved of it.
-func (r *round) answerLeft() {
-	theirs := <-r.left
-	r.answer()
-	for _, c := range theirs {
-		c.place.loop.release(c.place)
-	}
-}
-
 // letGo leaves a connection to its own goroutine.
 func (l *loop) letGo(p *place) {
 	p.away = true
-	l.release(p)
-}
-
-// release lets the goroutine of a connection go on that the loop no longer has.
-func (l *loop) release(p *place) {
 	l.mu.Lock()
 	delete(l.places, int32(p.fd))
 	l.mu.Unlock()

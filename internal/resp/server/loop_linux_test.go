@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -150,6 +151,41 @@ func TestLoopGoesOnDuringSubmit(t *testing.T) {
 		<-b.inSubmit
 		b.inSubmit <- struct{}{}
 		busy.expect("*(3)")
+	}
+}
+
+// A batch that takes long does not cost its connections their places in the loop.
+func TestLoopKeepsThoseOfALateBatch(t *testing.T) {
+	b := newBench(Config{Crowd: 1})
+	b.inSubmit = make(chan struct{})
+	places := func() map[*Conn]*place {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		all := map[*Conn]*place{}
+		for c := range b.conns {
+			c.mu.Lock()
+			all[c] = c.place
+			c.mu.Unlock()
+		}
+		return all
+	}
+	busy, other := b.dial(t, t.Context()), b.dial(t, t.Context())
+	for _, c := range []*client{busy, other} {
+		c.send("NOW 0")
+		c.expect("*(0)")
+	}
+	before := places()
+	for range 3 {
+		busy.send("HOT 1")
+		<-b.inSubmit
+		other.send("NOW 2")
+		other.expect("*(2)")
+		busy.send("NOW 3") // which the loop hears of while it does not have the connection
+		b.inSubmit <- struct{}{}
+		busy.expect("*(1)", "*(3)")
+	}
+	if after := places(); !maps.Equal(before, after) {
+		t.Errorf("the places were %v, and are %v", before, after)
 	}
 }
 

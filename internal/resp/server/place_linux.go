@@ -19,7 +19,7 @@ type place struct {
 	left chan struct{} // closed when the loop has let go of it
 
 	// The rest belongs to the loop, and when that has let go of it, to the goroutine of the connection.
-	away     bool // the loop no longer has it
+	away     bool // the loop does not have it: its batch takes long, or it was let go
 	readable bool // there may be more to read
 	last     bool // the client sends no more: the end is told once, and may come with bytes before it
 	over     bool // nothing more can be read, or is to be

@@ -1,19 +1,16 @@
 package v1
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/tokenfile"
 )
 
 // A TokenFunc returns the token that a request carries: one of Leasehold's own, or a JWT. It is called for each
@@ -93,60 +90,8 @@ func plainToken(token string) bool {
 
 // TokenFile returns a function that reads a token from a file, and again when the file changed.
 func TokenFile(path string) TokenFunc {
-	f := &tokenFile{path: path}
-	return f.read
-}
-
-type tokenFile struct {
-	path string
-
-	mu      sync.Mutex // guards what follows
-	changed time.Time
-	size    int64
-	token   string
-}
-
-// maxTokenFile is more than the largest JWT; the file may be a mistake such as a log.
-const maxTokenFile = 64 << 10
-
-// read returns the token. One that was read before is used on while the file cannot be read, as in the moment in
-// which somebody replaces it.
-func (f *tokenFile) read(ctx context.Context) (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	err := f.readAgain(Rejected(ctx))
-	if err != nil && f.token == "" {
-		return "", err
-	}
-	return f.token, nil
-}
-
-func (f *tokenFile) readAgain(rejected string) error {
-	info, err := os.Stat(f.path)
-	switch {
-	case err != nil:
-		return tokenFileError("%v", err)
-	case info.Size() > maxTokenFile || !info.Mode().IsRegular() && info.Size() != 0:
-		return tokenFileError("%s is not a file with a token", f.path)
-	// A file that was replaced within one tick of the clock looks the same; a refused token tells.
-	case f.token != "" && info.ModTime().Equal(f.changed) && info.Size() == f.size && rejected != f.token:
-		return nil
-	}
-	text, err := os.ReadFile(f.path)
-	if err != nil {
-		return tokenFileError("%v", err)
-	}
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return tokenFileError("%s is empty", f.path)
-	}
-	f.changed, f.size, f.token = info.ModTime(), info.Size(), string(text)
-	return nil
-}
-
-func tokenFileError(format string, args ...any) error {
-	return &leasehold.Error{Code: leasehold.Invalid,
-		Message: "the token cannot be read: " + fmt.Sprintf(format, args...)}
+	f := tokenfile.New(path)
+	return func(ctx context.Context) (string, error) { return f.Read(Rejected(ctx)) }
 }
 
 // EnvironToken returns a function for the token that the environment names, and nil if it names none:

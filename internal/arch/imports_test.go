@@ -78,18 +78,19 @@ var rules = []rule{
 	{of: "internal/limit", only: []string{}},                                                                                            // time, no leases
 	{of: "internal/socket", only: []string{"golang.org/x/sys/unix"}},                                                                    // connections, no leases
 	{of: "internal/redial", only: []string{}},                                                                                           // connections, no leases
-	{of: "internal/id", only: []string{}},                                                                                               // text, no leases
-	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                                                // processes and clocks, no leases
-	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                                              // the format, for the door and who asks it
-	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}},                                            // how blobs are kept, for both doors
-	{of: "internal/azureaccount", only: []string{}},                                                                                     // files and names, for the door and the command line
+	{of: "internal/tokenfile", only: []string{""}},
+	{of: "internal/id", only: []string{}},                                                    // text, no leases
+	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},     // processes and clocks, no leases
+	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                   // the format, for the door and who asks it
+	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}}, // how blobs are kept, for both doors
+	{of: "internal/azureaccount", only: []string{}},                                          // files and names, for the door and the command line
 	{of: "web", only: []string{}},                                 // files, and no idea what is in them
 	{of: "internal/demo", only: []string{"", "api/v1", "client"}}, // its actors are clients like any other
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
 	{of: "internal/flatjson", only: []string{"internal/resp"}},
 	{of: "internal/eventstream", only: []string{}},
-	{of: "api/v1", only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
+	{of: "api/v1", only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words", "internal/tokenfile"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "internal/limit", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},

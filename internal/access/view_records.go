@@ -195,7 +195,7 @@ func (v *view) fill(page *recordPage, namespace string, s span, q core.RecordQue
 			return from, nil
 		}
 		page.reads++
-		read := core.RecordQuery{From: from, To: s.to, KeysOnly: q.KeysOnly, Revision: q.Revision}
+		read := core.RecordQuery{From: from, To: s.to, KeysOnly: q.KeysOnly, Revision: q.Revision, Session: q.Session}
 		if s.all {
 			read.Most = page.most - len(page.Records)
 		}

@@ -76,7 +76,7 @@ func (v *view) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.
 func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	p := record.NewPager(q)
 	inTime := true
-	sp.records.Ascend(q.From, q.To, func(r *leasehold.Record) bool {
+	sp.records.Each(q, func(r *leasehold.Record) bool {
 		if s.recordOver(sp, r) {
 			inTime = w.take(lookCost)
 			return inTime

@@ -18,6 +18,7 @@ type Query struct {
 	Most     int    // 0: as many as one answer has, MaxPage
 	KeysOnly bool   // without their values
 	Count    bool   // how many there are in all, whatever is selected
+	Session  string // only those that end with it, as they are; empty: all. It has no count
 	Select   Selection
 	Revision leasehold.Revision // as they were then; 0: as they are
 	Past     *Past              // of History.Past, for this query; nil: it is worked out while the state is read

@@ -125,6 +125,18 @@ func (t *Table) AscendBound(session, from, to string, see func(path string) bool
 	})
 }
 
+// Each calls see with the records in the range of a query, in the order of their paths, until it returns false.
+func (t *Table) Each(q Query, see func(*leasehold.Record) bool) {
+	if q.Session == "" {
+		t.Ascend(q.From, q.To, see)
+		return
+	}
+	t.AscendBound(q.Session, q.From, q.To, func(path string) bool {
+		r, _ := t.Get(path)
+		return see(r)
+	})
+}
+
 // Count returns how many records are in the range of a query. It counts by
 // halving over the ranks of the tree, so a long range costs no more than a short one.
 func (t *Table) Count(q Query) int {

@@ -119,8 +119,11 @@ func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, er
 	case d.backend.Starting():
 		return c, status.Error(codes.Unavailable, door.StartingMessage)
 	}
-	if conn := connOf(ctx); conn != nil && conn.refused != nil {
-		return c, status.Error(codes.Unavailable, conn.refused.Error())
+	if conn := connOf(ctx); conn != nil {
+		conn.met.Do(func() { door.Meet(conn.Conn, doorName, first(meta, "user-agent")) })
+		if conn.refused != nil {
+			return c, status.Error(codes.Unavailable, conn.refused.Error())
+		}
 	}
 	if err := c.login(meta); err != nil {
 		return c, err

@@ -158,4 +158,24 @@ func (s leaseServer) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) 
 }
 
 // keysOf lists the keys that end with a session.
-func (d *Door) keysOf(ctx context.Context, session string) ([][]byte, error) { return nil, nil }
+func (d *Door) keysOf(ctx context.Context, session string) (keys [][]byte, err error) {
+	q := core.RecordQuery{Session: session, KeysOnly: true}
+	for {
+		var page core.RecordPage
+		var failure *leasehold.Error
+		err := d.read(ctx, func(v core.View) { page, failure = v.Records(d.config.Namespace, q) })
+		switch {
+		case err != nil:
+			return nil, err
+		case failure != nil:
+			return nil, failure
+		}
+		for _, r := range page.Records {
+			keys = append(keys, []byte(r.Path))
+		}
+		if !page.More {
+			return keys, nil
+		}
+		q.From = page.Next() + "\x00"
+	}
+}

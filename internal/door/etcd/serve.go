@@ -195,6 +195,7 @@ type ownConn struct {
 	refused error         // why no call on it is answered; nil: they are
 	ended   chan struct{} // closed with the connection
 	once    sync.Once
+	met     sync.Once // its client has said what it is
 }
 
 // Close ends the connection.

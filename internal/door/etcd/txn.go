@@ -1,127 +1,248 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// Txn carries out a transaction.
+// Txn carries out a transaction. It is one command: what it compares, reads and writes is of one moment.
 func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	command := &core.Txn{Namespace: s.config.Namespace}
-	for _, c := range r.Compare {
-		compare, err := compareOf(c)
-		if err != nil {
-			return nil, err
-		}
-		command.If = append(command.If, compare)
-	}
-	var err error
-	if command.Then, err = opsOf(r.Success); err != nil {
+	if err := cmp.Or(checkTxn(r, leasehold.MaxOps), writesOnce(r)); err != nil {
 		return nil, err
 	}
-	if command.Else, err = opsOf(r.Failure); err != nil {
+	if proto.Size(r) > leasehold.MaxTxn {
+		return nil, tooLarge()
+	}
+	t := &translation{door: s.Door, ctx: ctx, holder: callOf(ctx).holder(),
+		past: map[*pb.RangeRequest]*pb.RangeResponse{}}
+	command, err := t.txn(r)
+	if err != nil {
 		return nil, err
 	}
+	command.Namespace = s.config.Namespace
 	answer, err := s.do(ctx, command)
 	if err != nil {
-		return nil, noLease(err)
+		return nil, t.refused(err)
 	}
-	txn := answer.Txn
-	told := &pb.TxnResponse{Header: s.header(txn.Revision), Succeeded: txn.Succeeded}
+	t.now = answer.Txn.Revision
+	told, err := t.answer(r, answer.Txn)
+	if err != nil {
+		return nil, err
+	}
+	told.Header = s.header(t.now)
+	return told, nil
+}
+
+// A translation makes a command of a request, and an answer of what that came to.
+type translation struct {
+	door   *Door
+	ctx    context.Context
+	holder string // who claims what the request claims
+	now    leasehold.Revision
+
+	keeps bool // a put keeps what is there, so that it has to be there
+	binds bool // a put names a lease
+	past  map[*pb.RangeRequest]*pb.RangeResponse
+}
+
+// refused tells why a transaction was not carried out.
+func (t *translation) refused(err error) error {
+	missing := errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
+	switch {
+	case missing && t.keeps && !t.binds:
+		return rpctypes.ErrGRPCKeyNotFound
+	case missing && t.binds:
+		return rpctypes.ErrGRPCLeaseNotFound
+	}
+	return err
+}
+
+// checkTxn checks what etcd checks, in its order. most is how many operations there may be.
+func checkTxn(r *pb.TxnRequest, most int) error {
+	n := max(len(r.Compare), len(r.Success), len(r.Failure))
+	if n > most {
+		return rpctypes.ErrGRPCTooManyOps
+	}
+	for _, c := range r.Compare {
+		if err := checkKey(c.Key); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]*pb.RequestOp{r.Success, r.Failure} {
+		for _, op := range list {
+			if err := checkOp(op, most-n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkOp(op *pb.RequestOp, most int) error {
+	switch op := op.Request.(type) {
+	case *pb.RequestOp_RequestRange:
+		return checkRange(op.RequestRange)
+	case *pb.RequestOp_RequestPut:
+		return checkPut(op.RequestPut)
+	case *pb.RequestOp_RequestDeleteRange:
+		return checkKey(op.RequestDeleteRange.Key)
+	case *pb.RequestOp_RequestTxn:
+		return checkTxn(op.RequestTxn, most)
+	}
+	return rpctypes.ErrGRPCKeyNotFound
+}
+
+// txn translates a transaction, or one that is nested in another.
+func (t *translation) txn(r *pb.TxnRequest) (*core.Txn, error) {
+	command := &core.Txn{}
+	for _, c := range r.Compare {
+		command.If = append(command.If, compareOf(c))
+	}
+	for _, branch := range []struct {
+		from []*pb.RequestOp
+		to   *[]core.Op
+		is   []*pb.Compare // what is known to hold when it is done
+	}{{r.Success, &command.Then, r.Compare}, {r.Failure, &command.Else, nil}} {
+		for _, op := range branch.from {
+			translated, err := t.op(op, branch.is)
+			if err != nil {
+				return nil, err
+			}
+			*branch.to = append(*branch.to, translated)
+		}
+	}
+	return command, nil
+}
+
+// op translates an operation.
+func (t *translation) op(op *pb.RequestOp, known []*pb.Compare) (core.Op, error) {
+	switch op := op.Request.(type) {
+	case *pb.RequestOp_RequestPut:
+		return t.put(op.RequestPut, known), nil
+	case *pb.RequestOp_RequestDeleteRange:
+		return deleteOf(op.RequestDeleteRange), nil
+	case *pb.RequestOp_RequestTxn:
+		nested, err := t.txn(op.RequestTxn)
+		return core.Op{Do: core.Nested, Txn: nested}, err
+	}
+	return t.get(op.GetRequestRange())
+}
+
+// get translates a range. One at a revision is read beforehand: it is the same whatever the transaction does.
+func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
+	if r.Revision != 0 {
+		found, err := t.door.find(t.ctx, r)
+		if err != nil {
+			return core.Op{}, err
+		}
+		t.past[r] = found.answer(r)
+		return core.Op{Do: core.Get, Path: string(r.Key), Most: 1, KeysOnly: true}, nil
+	}
+	keys, some := spanOf(r.Key, r.RangeEnd)
+	op := core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: !keys.one, Count: true, Select: selectionOf(r),
+		KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE}
+	switch {
+	case keys.one:
+		op.To = ""
+	case !some:
+		op.To = op.Path
+	}
+	switch {
+	case r.CountOnly:
+		op.Most, op.KeysOnly = 1, true
+	case r.Limit > 0 && r.Limit < leasehold.MaxPage:
+		op.Most = int(r.Limit)
+	}
+	return op, nil
+}
+
+func deleteOf(r *pb.DeleteRangeRequest) core.Op {
+	keys, some := spanOf(r.Key, r.RangeEnd)
+	op := core.Op{Do: core.Delete, Path: keys.from, To: keys.to, Range: !keys.one, Before: r.PrevKv}
+	switch {
+	case keys.one:
+		op.To = ""
+	case !some:
+		op.To = op.Path
+	}
+	return op
+}
+
+// answer translates what a transaction came to.
+func (t *translation) answer(r *pb.TxnRequest, from *core.TxnAnswer) (*pb.TxnResponse, error) {
+	told := &pb.TxnResponse{Header: t.header(), Succeeded: from.Succeeded}
 	ops := r.Success
-	if !txn.Succeeded {
+	if !from.Succeeded {
 		ops = r.Failure
 	}
 	for i, op := range ops {
-		told.Responses = append(told.Responses, resultOf(op, &txn.Results[i], txn.Revision))
+		result, err := t.result(op, &from.Results[i])
+		if err != nil {
+			return nil, err
+		}
+		told.Responses = append(told.Responses, result)
 	}
 	return told, nil
 }
 
-func compareOf(c *pb.Compare) (out core.Compare, err error) {
-	if err := checkKey(c.Key); err != nil {
-		return out, err
-	}
-	out.Path = string(c.Key)
-	switch c.Result {
-	case pb.Compare_EQUAL:
-		out.Is = core.Equal
-	case pb.Compare_GREATER:
-		out.Is = core.Greater
-	case pb.Compare_LESS:
-		out.Is = core.Less
-	case pb.Compare_NOT_EQUAL:
-		out.Is = core.NotEqual
-	}
-	switch c.Target {
-	case pb.Compare_VERSION:
-		out.What, out.Number = core.RecordVersion, uint64(c.GetVersion())
-	case pb.Compare_CREATE:
-		out.What, out.Number = core.RecordCreate, uint64(internal(c.GetCreateRevision()))
-	case pb.Compare_MOD:
-		out.What, out.Number = core.RecordMod, uint64(internal(c.GetModRevision()))
-	case pb.Compare_VALUE:
-		out.What, out.Text = core.RecordValue, string(c.GetValue())
-	case pb.Compare_LEASE:
-		out.What, out.Text = core.RecordSession, sessionOf(c.GetLease())
-	}
-	return out, nil
-}
+// header is that of an answer within another: it has a revision and nothing else.
+func (t *translation) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: shown(t.now)} }
 
-func opsOf(list []*pb.RequestOp) (ops []core.Op, err error) {
-	for _, op := range list {
-		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestPut:
-			if err := checkPut(op.RequestPut); err != nil {
-				return nil, err
-			}
-			if p := op.RequestPut; p.PrevKv || p.IgnoreLease || p.IgnoreValue {
-				return nil, status.Error(codes.Unimplemented, "a put cannot answer or keep what was there yet")
-			}
-			ops = append(ops, core.Op{Do: core.Put, Path: string(op.RequestPut.Key), Value: string(op.RequestPut.Value),
-				Session: sessionOf(op.RequestPut.Lease)})
-		case *pb.RequestOp_RequestDeleteRange:
-			if op.RequestDeleteRange.PrevKv {
-				return nil, status.Error(codes.Unimplemented, "a delete cannot answer what was there yet")
-			}
-			keys, _ := spanOf(op.RequestDeleteRange.Key, op.RequestDeleteRange.RangeEnd)
-			o := core.Op{Do: core.Delete, Path: keys.from, To: keys.to, Range: !keys.one}
-			if keys.one {
-				o.To = ""
-			}
-			ops = append(ops, o)
-		case *pb.RequestOp_RequestRange:
-			keys, _ := spanOf(op.RequestRange.Key, op.RequestRange.RangeEnd)
-			ops = append(ops, core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: true, Count: true})
-		case *pb.RequestOp_RequestTxn:
-			return nil, status.Error(codes.Unimplemented, "transactions cannot be nested yet")
-		default:
-			return nil, rpctypes.ErrGRPCKeyNotFound
-		}
-	}
-	return ops, nil
-}
-
-func resultOf(op *pb.RequestOp, r *core.TxnResult, now leasehold.Revision) *pb.ResponseOp {
-	header := &pb.ResponseHeader{Revision: shown(now)}
+func (t *translation) result(op *pb.RequestOp, r *core.TxnResult) (*pb.ResponseOp, error) {
 	switch op := op.Request.(type) {
 	case *pb.RequestOp_RequestPut:
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{Header: header}}}
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: t.putResult(op.RequestPut, r)}}, nil
 	case *pb.RequestOp_RequestDeleteRange:
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{
-			ResponseDeleteRange: &pb.DeleteRangeResponse{Header: header, Deleted: int64(r.Deleted)}}}
-	case *pb.RequestOp_RequestRange:
-		f := found{records: r.Page.Records, count: r.Page.Count}
-		answer := f.answer(op.RequestRange)
-		answer.Header = header
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: answer}}
+		deleted := &pb.DeleteRangeResponse{Header: t.header(), Deleted: int64(r.Deleted)}
+		for _, record := range r.Before {
+			deleted.PrevKvs = append(deleted.PrevKvs, keyValue(record, false))
+		}
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: deleted}}, nil
+	case *pb.RequestOp_RequestTxn:
+		nested, err := t.answer(op.RequestTxn, r.Txn)
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: nested}}, err
 	}
-	return nil
+	found, err := t.rangeResult(op.GetRequestRange(), r)
+	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: found}}, err
+}
+
+func (t *translation) putResult(put *pb.PutRequest, r *core.TxnResult) *pb.PutResponse {
+	if r.Txn != nil { // it was one of two, by whether the key was there
+		r = &r.Txn.Results[0]
+	}
+	answer := &pb.PutResponse{Header: t.header()}
+	if put.PrevKv && len(r.Before) > 0 {
+		answer.PrevKv = previous(r.Before[0])
+	}
+	return answer
+}
+
+// rangeResult shows a page. What a transaction cannot show at once is read afterwards, as it was then.
+func (t *translation) rangeResult(r *pb.RangeRequest, result *core.TxnResult) (answer *pb.RangeResponse, err error) {
+	if past, ok := t.past[r]; ok {
+		past.Header = t.header()
+		return past, nil
+	}
+	page := result.Page
+	if page.More && !r.CountOnly && (r.Limit == 0 || r.Limit > int64(len(page.Records))) {
+		rest := &pb.RangeRequest{Key: r.Key, RangeEnd: r.RangeEnd, Limit: r.Limit, Revision: shown(t.now),
+			SortOrder: r.SortOrder, SortTarget: r.SortTarget, KeysOnly: r.KeysOnly,
+			MinModRevision: r.MinModRevision, MaxModRevision: r.MaxModRevision,
+			MinCreateRevision: r.MinCreateRevision, MaxCreateRevision: r.MaxCreateRevision}
+		found, err := t.door.find(t.ctx, rest)
+		answer = found.answer(rest)
+		answer.Header = t.header()
+		return answer, err
+	}
+	answer = (&found{records: page.Records, count: page.Count}).answer(r)
+	answer.Header, answer.More = t.header(), cmp.Or(answer.More, page.More && !r.CountOnly)
+	return answer, nil
 }

@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -35,6 +36,7 @@ type Backend struct {
 	options Options
 	state   *listen.State
 	stays   Limit
+	version map[string]string // what doors add to the version; written while they are opened
 
 	// Set before the state opens. Doors get no engine but this one.
 	guard   *access.Guard
@@ -166,6 +168,18 @@ func (b *Backend) Warnings(ctx context.Context) []string {
 
 // Version returns the version of the program.
 func (b *Backend) Version() v1.Version { return b.options.Version }
+
+// AddVersion adds fields to what /version answers, for clients of a door that look there. A door calls it while it is
+// opened.
+func (b *Backend) AddVersion(fields map[string]string) {
+	if b.version == nil {
+		b.version = map[string]string{}
+	}
+	maps.Copy(b.version, fields)
+}
+
+// VersionFields returns what /version answers beside the version of the program.
+func (b *Backend) VersionFields() map[string]string { return b.version }
 
 // Log is where a door writes what operators should know.
 func (b *Backend) Log() *slog.Logger { return b.options.Log }

@@ -29,7 +29,7 @@ type section struct {
 var sections = []section{
 	{name: "leases", rows: leaseRows}, {name: "state", rows: stateRows}, {name: "records", rows: recordRows},
 	{name: "cluster", rows: clusterRows}, {name: "access", rows: accessRows}, {name: "terraform", rows: terraformRows}, {name: "azure", rows: azureRows},
-	{name: "etcd", rows: etcdRows},
+	{name: "etcd", rows: etcdRows}, {name: "kubernetes", rows: kubernetesRows},
 }
 
 // people have the ready roles, each for a/ of the namespace default; root has that of an admin for everything.
@@ -65,7 +65,7 @@ func cellsOf(section string, r *row, next *int) (cells []*cell) {
 			case "other":
 				c.space, c.prefix = "other", "a/"
 			}
-			if (section == "azure" || section == "etcd") && column == "other" {
+			if (section == "azure" || section == "etcd" || section == "kubernetes") && column == "other" {
 				c.verdict = "-" // it keeps everything in one namespace
 			}
 			cells = append(cells, c)
@@ -79,7 +79,8 @@ func roles(all []*cell) (list []*access.Binding) {
 	list = append(list, bind("root", "admin", access.AllNamespaces, ""), bind("vic", "admin", access.AllNamespaces, ""))
 	for _, role := range people[1 : len(people)-1] {
 		list = append(list, bind(role, role, leasehold.DefaultNamespace, "a/"),
-			bind(role, role, leasehold.DefaultNamespace, "terraform/a/"))
+			bind(role, role, leasehold.DefaultNamespace, "terraform/a/"),
+			bind(role, role, leasehold.DefaultNamespace, "kubernetes/a/"))
 	}
 	for _, c := range all {
 		if c.prefix != "a/" || !access.IsReady(c.who) || !strings.HasPrefix(c.ask(c.place).path, "azure:") &&
@@ -294,7 +295,7 @@ func TestEveryOperationHasARow(t *testing.T) {
 	for _, op := range etcdOpen {
 		rows[op] = true
 	}
-	if len(doors) != 5 { // of which the console asks the API, and carries out nothing itself
+	if len(doors) != 6 { // of which the console asks the API, and carries out nothing itself
 		t.Errorf("there are %d doors: give the new one a section, and its operations below", len(doors))
 	}
 	for _, source := range []struct{ file, operation string }{
@@ -302,6 +303,7 @@ func TestEveryOperationHasARow(t *testing.T) {
 		{"../door/terraform/operations.go", `(?m)^\t\{"([\w-]+)", of`},
 		{"../door/azure/operations.go", `(?m)^\t\{"([\w-]+)", of`},
 		{"../door/etcd/operations.go", `(?m)^\t\{name: "([\w-]+)", .* noted: "`},
+		{"../door/kubernetes/operations.go", `(?m)^\t\{"([\w-]+)", `},
 	} {
 		text, err := os.ReadFile(source.file)
 		if err != nil {

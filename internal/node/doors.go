@@ -6,17 +6,19 @@ import (
 	"github.com/leasehold/leasehold/internal/door/azure"
 	"github.com/leasehold/leasehold/internal/door/console"
 	"github.com/leasehold/leasehold/internal/door/etcd"
+	"github.com/leasehold/leasehold/internal/door/kubernetes"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 )
 
 // doors is what a server speaks. A new door is one folder and one line here.
 var doors = []door.Kind{
-	native.Kind,    // our own API, health and metrics: HTTP and JSON
-	terraform.Kind, // the http backend of Terraform and OpenTofu
-	console.Kind,   // the web console
-	azure.Kind,     // Azure Blob Storage, on a port of its own
-	etcd.Kind,      // etcd v3: gRPC and JSON, also on a port of its own
+	native.Kind,     // our own API, health and metrics: HTTP and JSON
+	terraform.Kind,  // the http backend of Terraform and OpenTofu
+	console.Kind,    // the web console
+	azure.Kind,      // Azure Blob Storage, on a port of its own
+	etcd.Kind,       // etcd v3: gRPC and JSON, also on a port of its own
+	kubernetes.Kind, // Leases of Kubernetes
 }
 
 // Settings are what the doors of a server add to its settings.

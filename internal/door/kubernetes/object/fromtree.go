@@ -50,8 +50,10 @@ func (e *KindError) Error() string {
 		APIVersion)
 }
 
+// quoted puts a text into an error.
 func quoted(s string) string { return strconv.Quote(s) }
 
+// meta reads the metadata. What Kubernetes itself no longer uses, or what is not kept here, is passed over.
 func (w *treeWalk) meta(path string, tree Tree, m *Meta) {
 	ignored := func(string, Tree) {}
 	w.object(path, tree, map[string]setter{
@@ -74,6 +76,7 @@ func (w *treeWalk) meta(path string, tree Tree, m *Meta) {
 	})
 }
 
+// owner reads one owner.
 func (w *treeWalk) owner(path string, tree Tree) (o Owner) {
 	w.object(path, tree, map[string]setter{
 		"apiVersion": w.text(&o.APIVersion), "kind": w.text(&o.Kind), "name": w.text(&o.Name), "uid": w.text(&o.UID),
@@ -82,6 +85,7 @@ func (w *treeWalk) owner(path string, tree Tree) (o Owner) {
 	return o
 }
 
+// spec reads what the holder writes.
 func (w *treeWalk) spec(path string, tree Tree, s *Spec) {
 	w.object(path, tree, map[string]setter{
 		"holderIdentity":       w.optional(&s.Holder),
@@ -94,6 +98,7 @@ func (w *treeWalk) spec(path string, tree Tree, s *Spec) {
 	})
 }
 
+// wrong remembers that a field has another type than it should.
 func (w *treeWalk) wrong(path, want string) {
 	if w.err == nil {
 		w.err = &TypeError{path, want}
@@ -121,6 +126,7 @@ func (w *treeWalk) object(path string, tree Tree, set map[string]setter) {
 	}
 }
 
+// text takes a text.
 func (w *treeWalk) text(into *string) setter {
 	return func(path string, value Tree) {
 		s, ok := value.(string)
@@ -131,6 +137,7 @@ func (w *treeWalk) text(into *string) setter {
 	}
 }
 
+// optional takes a text that may be there and empty, which is another thing than not to be there.
 func (w *treeWalk) optional(into **string) setter {
 	return func(path string, value Tree) {
 		*into = new(string)
@@ -138,6 +145,7 @@ func (w *treeWalk) optional(into **string) setter {
 	}
 }
 
+// flag takes true or false.
 func (w *treeWalk) flag(into **bool) setter {
 	return func(path string, value Tree) {
 		b, ok := value.(bool)
@@ -148,6 +156,7 @@ func (w *treeWalk) flag(into **bool) setter {
 	}
 }
 
+// number reads a whole number. Some clients write it as 15.0.
 func (w *treeWalk) number(path string, value Tree, bits int) int64 {
 	text, ok := value.(json.Number)
 	if !ok {
@@ -161,14 +170,17 @@ func (w *treeWalk) number(path string, value Tree, bits int) int64 {
 	return n
 }
 
+// number32 takes a number of 32 bits.
 func (w *treeWalk) number32(into **int32) setter {
 	return func(path string, value Tree) { *into = new(int32(w.number(path, value, 32))) }
 }
 
+// number64 takes a number of 64 bits.
 func (w *treeWalk) number64(set func(int64)) setter {
 	return func(path string, value Tree) { set(w.number(path, value, 64)) }
 }
 
+// time takes a moment, which is cut to a unit.
 func (w *treeWalk) time(into *time.Time, unit time.Duration) setter {
 	return func(path string, value Tree) {
 		text, ok := value.(string)
@@ -181,6 +193,7 @@ func (w *treeWalk) time(into *time.Time, unit time.Duration) setter {
 	}
 }
 
+// texts takes a map of texts.
 func (w *treeWalk) texts(into *map[string]string) setter {
 	return func(path string, value Tree) {
 		fields, ok := value.(map[string]any)
@@ -199,6 +212,7 @@ func (w *treeWalk) texts(into *map[string]string) setter {
 	}
 }
 
+// each takes a list, item by item.
 func (w *treeWalk) each(add setter) setter {
 	return func(path string, value Tree) {
 		items, ok := value.([]any)

@@ -161,6 +161,7 @@ func change(tree Tree, path []string, how string, value Tree) (Tree, string) {
 	return nil, "there is nothing at " + quoted(part)
 }
 
+// changeField changes a field of an object, or something below it.
 func changeField(at map[string]any, part string, rest []string, how string, value Tree) (Tree, string) {
 	inner, found := at[part]
 	if !found && (len(rest) > 0 || how != "add") {
@@ -176,6 +177,7 @@ func changeField(at map[string]any, part string, rest []string, how string, valu
 	return changed, bad
 }
 
+// changeItem changes an item of a list, or something below it. Behind the last one there is room to add.
 func changeItem(at []any, part string, rest []string, how string, value Tree) (Tree, string) {
 	adds := len(rest) == 0 && how == "add"
 	if adds && part == "-" {
@@ -199,6 +201,7 @@ func changeItem(at []any, part string, rest []string, how string, value Tree) (T
 	return changed, bad
 }
 
+// test says why a value is not the expected one.
 func test(tree Tree, path []string, value Tree) string {
 	found, bad := find(tree, path)
 	switch {
@@ -222,6 +225,7 @@ func equal(a, b Tree) bool {
 	return reflect.DeepEqual(a, b)
 }
 
+// countValues returns how many values a tree has.
 func countValues(tree Tree) (n int) {
 	switch at := tree.(type) {
 	case map[string]any:

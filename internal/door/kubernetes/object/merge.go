@@ -46,6 +46,7 @@ const (
 	directiveStart = "$"
 )
 
+// strategic merges what is at a path.
 func strategic(path string, tree, patch Tree) (Tree, error) {
 	changes, ok := patch.(map[string]any)
 	if !ok {
@@ -76,6 +77,7 @@ func strategic(path string, tree, patch Tree) (Tree, error) {
 	return merged, nil
 }
 
+// strategicField merges one field of a patch into an object.
 func strategicField(path string, merged map[string]any, name string, change Tree) error {
 	at := join(path, name)
 	_, isList := mergeKeys[at]
@@ -121,6 +123,7 @@ func deleteTexts(merged map[string]any, name string, change Tree) error {
 	return nil
 }
 
+// sameText reports whether two values are the same text.
 func sameText(a, b Tree) bool {
 	x, ok := a.(string)
 	y, also := b.(string)
@@ -168,6 +171,7 @@ func withoutDirectives(items []any) []any {
 	})
 }
 
+// sameItem reports whether two items of a list are the same one.
 func sameItem(key string, a, b Tree) bool {
 	if key == "" {
 		return sameText(a, b)

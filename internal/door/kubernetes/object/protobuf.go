@@ -37,12 +37,14 @@ func (w *Writer) Number(field protowire.Number, n int64) {
 	*w = protowire.AppendVarint(protowire.AppendTag(*w, field, protowire.VarintType), uint64(n))
 }
 
+// optional writes a text that may be there and empty.
 func (w *Writer) optional(field protowire.Number, s *string) {
 	if s != nil {
 		*w = protowire.AppendString(protowire.AppendTag(*w, field, protowire.BytesType), *s)
 	}
 }
 
+// flag writes true or false, if it is there.
 func (w *Writer) flag(field protowire.Number, b *bool) {
 	if b != nil {
 		w.Number(field, int64(protowire.EncodeBool(*b)))
@@ -99,6 +101,7 @@ func (l *Lease) MarshalMeta() []byte {
 	return w
 }
 
+// marshal writes an ObjectMeta. Its fields 4, 15 and 16 are no longer used, and 17 are the managedFields.
 func (m *Meta) marshal() []byte {
 	w := make(Writer, 0, 256)
 	w.Text(1, m.Name)
@@ -125,6 +128,7 @@ func (m *Meta) marshal() []byte {
 	return w
 }
 
+// marshal writes an OwnerReference.
 func (o *Owner) marshal() []byte {
 	var w Writer
 	w.Text(1, o.Kind)
@@ -136,6 +140,7 @@ func (o *Owner) marshal() []byte {
 	return w
 }
 
+// marshal writes a LeaseSpec.
 func (s *Spec) marshal() []byte {
 	w := make(Writer, 0, 96)
 	w.optional(1, s.Holder)

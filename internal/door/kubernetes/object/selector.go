@@ -26,6 +26,7 @@ func (s LabelSelector) Picks(labels map[string]string) bool {
 	return true
 }
 
+// met reports whether labels meet the condition. A label that is not there is in no list of values.
 func (r *requirement) met(labels map[string]string) bool {
 	value, found := labels[r.key]
 	switch r.how {
@@ -75,6 +76,7 @@ func nextRequirement(text string) (part, rest string, err error) {
 	return text, "", nil
 }
 
+// parseRequirement reads one condition.
 func parseRequirement(text string) (requirement, error) {
 	text = strings.TrimSpace(text)
 	if key, found := strings.CutPrefix(text, "!"); found && !strings.HasPrefix(key, "=") {
@@ -103,6 +105,7 @@ func parseRequirement(text string) (requirement, error) {
 	return checkRequirement(r)
 }
 
+// checkRequirement refuses conditions on labels that no object can have.
 func checkRequirement(r requirement) (requirement, error) {
 	if detail := checkQualified(r.key); detail != "" {
 		return r, fmt.Errorf("key: Invalid value: %s: %s", quoted(r.key), detail)

@@ -22,6 +22,7 @@ func (t Time) MarshalJSON() ([]byte, error) { return quoteTime(t.Time, time.RFC3
 // MarshalJSON writes the time as Kubernetes does: always with six digits.
 func (t MicroTime) MarshalJSON() ([]byte, error) { return quoteTime(t.Time, microFormat) }
 
+// quoteTime writes a time as JSON.
 func quoteTime(t time.Time, format string) ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil

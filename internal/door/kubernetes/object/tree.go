@@ -34,6 +34,7 @@ func ParseTree(text []byte) (tree Tree, twice []string, err error) {
 	return tree, r.twice, nil
 }
 
+// value reads the next value, which is at a path.
 func (r *treeReader) value(path string, depth int) (Tree, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%s is nested deeper than %d levels", path, maxDepth)
@@ -51,6 +52,7 @@ func (r *treeReader) value(path string, depth int) (Tree, error) {
 	return token, nil
 }
 
+// fields reads an object up to its end.
 func (r *treeReader) fields(path string, depth int) (Tree, error) {
 	all := map[string]any{}
 	for r.More() {
@@ -71,6 +73,7 @@ func (r *treeReader) fields(path string, depth int) (Tree, error) {
 	return all, unexpectedEnd(err)
 }
 
+// items reads a list up to its end.
 func (r *treeReader) items(path string, depth int) (Tree, error) {
 	all := []any{}
 	for r.More() {
@@ -84,6 +87,7 @@ func (r *treeReader) items(path string, depth int) (Tree, error) {
 	return all, unexpectedEnd(err)
 }
 
+// unexpectedEnd says that a text ends too early.
 func unexpectedEnd(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -91,6 +95,7 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
+// join names a field below a path.
 func join(path, name string) string {
 	if path == "" {
 		return name

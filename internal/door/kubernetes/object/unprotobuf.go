@@ -87,6 +87,7 @@ func (l *Lease) Unmarshal(b []byte) error {
 	})
 }
 
+// unmarshal reads an ObjectMeta.
 func (m *Meta) unmarshal(b []byte) error {
 	texts := [...]*string{1: &m.Name, 2: &m.GenerateName, 3: &m.Namespace, 5: &m.UID, 6: &m.ResourceVersion}
 	return eachField(b, func(f field) (err error) {
@@ -118,6 +119,7 @@ func (m *Meta) unmarshal(b []byte) error {
 	})
 }
 
+// unmarshal reads an OwnerReference.
 func (o *Owner) unmarshal(b []byte) error {
 	return eachField(b, func(f field) (err error) {
 		switch f.number {
@@ -138,6 +140,7 @@ func (o *Owner) unmarshal(b []byte) error {
 	})
 }
 
+// unmarshal reads a LeaseSpec.
 func (s *Spec) unmarshal(b []byte) error {
 	return eachField(b, func(f field) (err error) {
 		switch f.number {
@@ -168,6 +171,7 @@ func (f field) string() (string, error) {
 	return string(f.text), nil
 }
 
+// optional returns a text that is there, if it is empty or not.
 func (f field) optional() (*string, error) {
 	s, err := f.string()
 	return &s, err

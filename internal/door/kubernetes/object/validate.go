@@ -65,6 +65,7 @@ func (l *Lease) Validate() (causes []Cause) {
 	return causes
 }
 
+// validateLabels says what is wrong with labels: selectors have to be able to name them.
 func validateLabels(labels map[string]string) (causes []Cause) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if detail := checkQualified(key); detail != "" {
@@ -77,6 +78,7 @@ func validateLabels(labels map[string]string) (causes []Cause) {
 	return causes
 }
 
+// validateAnnotations says what is wrong with the keys of annotations. Their values may be anything.
 func validateAnnotations(annotations map[string]string) (causes []Cause) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if detail := checkQualified(strings.ToLower(key)); detail != "" {
@@ -86,6 +88,7 @@ func validateAnnotations(annotations map[string]string) (causes []Cause) {
 	return causes
 }
 
+// validateOwners says what owners lack.
 func validateOwners(owners []Owner) (causes []Cause) {
 	for i := range owners {
 		at, o := fmt.Sprintf("metadata.ownerReferences[%d].", i), &owners[i]
@@ -135,6 +138,7 @@ func CheckNamespace(name string) string {
 	return ""
 }
 
+// isLabel reports whether a text is a label of DNS, but for its length.
 func isLabel(s string) bool {
 	return s != "" && s[0] != '-' && s[len(s)-1] != '-' &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
@@ -170,6 +174,7 @@ func checkQualified(key string) string {
 	return ""
 }
 
+// checkLabelValue says what is wrong with the value of a label; empty: nothing.
 func checkLabelValue(value string) string {
 	switch {
 	case len(value) > maxLabel:
@@ -180,6 +185,7 @@ func checkLabelValue(value string) string {
 	return ""
 }
 
+// isQualified reports whether a text can be the name, or the value, of a label, but for its length.
 func isQualified(s string) bool {
 	const ends = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return s != "" && strings.Trim(s, ends+"-_.") == "" && strings.IndexByte(ends, s[0]) >= 0 &&

@@ -116,9 +116,13 @@ func report(w http.ResponseWriter, r *http.Request, checks []check, warnings []s
 	}
 }
 
-// Version tells the version of the program.
+// Version tells the version of the program, and what clients of other doors look for at this path.
 func (d *Prober) Version(w http.ResponseWriter, _ *http.Request) {
 	body, _ := json.Marshal(d.Backend.Version())
+	if added := d.Backend.VersionFields(); len(added) > 0 {
+		more, _ := json.Marshal(added)
+		body = append(append(body[:len(body)-1], ','), more[1:]...)
+	}
 	head(w, "application/json")
 	_, _ = w.Write(append(body, '\n'))
 }

@@ -1,0 +1,324 @@
+package kubernetes
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/doortest"
+	"github.com/leasehold/leasehold/internal/door/kubernetes/object"
+)
+
+// A port is a door at a port in a bubble of virtual time.
+type port struct {
+	*bench
+	pipe   *doortest.Pipe
+	client *http.Client
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+func (b *bench) listen() *port {
+	p := &port{bench: b, pipe: doortest.NewPipe(), ended: make(chan error, 1)}
+	p.client = &http.Client{Transport: &http.Transport{DialContext: p.pipe.Dial}}
+	opened := New(door.NewBackend(b.engine, door.Options{}), Config{}).Door()
+	host := door.NewHost(door.NewBackend(b.engine, door.Options{}), door.HostConfig{}, opened)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	go func() { p.ended <- host.Serve(ctx, p.pipe) }()
+	return p
+}
+
+func (p *port) close() {
+	p.client.CloseIdleConnections()
+	p.stop()
+	<-p.ended
+}
+
+// A watcher reads events in JSON.
+type watcher struct {
+	t     testing.TB
+	body  io.ReadCloser
+	lines *bufio.Reader
+}
+
+// A happened is one event.
+type happened struct {
+	Type   string
+	Object struct {
+		Kind     string
+		Metadata struct {
+			Name, ResourceVersion string
+			Annotations           map[string]string
+		}
+		Spec    struct{ HolderIdentity *string }
+		Code    int
+		Reason  string
+		Message string
+	}
+}
+
+func (h *happened) String() string {
+	s := h.Type + " " + h.Object.Metadata.Name
+	if who := h.Object.Spec.HolderIdentity; who != nil {
+		s += " " + *who
+	}
+	return s
+}
+
+func (p *port) watch(query string) *watcher {
+	p.t.Helper()
+	r, err := p.client.Get("http://server" + leases + "?watch=true" + query)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if r.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(r.Body)
+		p.t.Fatalf("%s: %s", r.Status, text)
+	}
+	return &watcher{p.t, r.Body, bufio.NewReader(r.Body)}
+}
+
+// next reads an event; nil at the end.
+func (w *watcher) next() *happened {
+	w.t.Helper()
+	line, err := w.lines.ReadString('\n')
+	if err != nil {
+		return nil
+	}
+	h := &happened{}
+	if err := json.Unmarshal([]byte(line), h); err != nil {
+		w.t.Fatalf("%v: %s", err, line)
+	}
+	return h
+}
+
+func (w *watcher) expect(want ...string) (last *happened) {
+	w.t.Helper()
+	for _, text := range want {
+		if last = w.next(); last == nil || last.String() != text {
+			w.t.Fatalf("got %v, want %s", last, text)
+		}
+	}
+	return last
+}
+
+func (w *watcher) close() { _ = w.body.Close() }
+
+func bubble(t *testing.T, run func(t *testing.T, p *port)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := newBench(t, Config{}).listen()
+		defer p.close()
+		run(t, p)
+	})
+}
+
+func TestWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		first := p.ask("POST", leases, held("a", "ann", 60)).expect(201).lease()
+		since := p.watch("&resourceVersion=" + first.Meta.ResourceVersion)
+		all := p.watch("")
+		labelled := p.watch("&labelSelector=x%3D1")
+		named := p.watch("&fieldSelector=metadata.name%3Db")
+		p.ask("POST", strings.Replace(leases, "/ns/", "/ns2/", 1), held("elsewhere", "ann", 60)).expect(201)
+		p.ask("POST", leases, held("b", "bob", 60)).expect(201)
+		for _, label := range []string{`"1"`, `"2"`} {
+			p.ask("PATCH", leases+"/b", `{"metadata":{"labels":{"x":`+label+`}}}`, "Content-Type", mergePatch).expect(200)
+		}
+		p.ask("DELETE", leases+"/b", "").expect(200)
+		all.expect("ADDED a ann")
+		gone := all.expect("ADDED b bob", "MODIFIED b bob", "MODIFIED b bob", "DELETED b bob")
+		since.expect("ADDED b bob", "MODIFIED b bob", "MODIFIED b bob", "DELETED b bob")
+		labelled.expect("ADDED b bob", "DELETED b bob")
+		named.expect("ADDED b bob", "MODIFIED b bob", "MODIFIED b bob", "DELETED b bob")
+		if now := p.list(leases).Metadata.ResourceVersion; gone.Object.Metadata.ResourceVersion != now {
+			t.Errorf("the delete has the version %s, and the list %s", gone.Object.Metadata.ResourceVersion, now)
+		}
+		// Time ends a lease.
+		time.Sleep(62 * time.Second)
+		all.expect("MODIFIED a ")
+		for _, w := range []*watcher{since, all, labelled, named} {
+			w.close()
+		}
+	})
+}
+
+func TestWatchEndsInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		w := p.watch("&timeoutSeconds=90&allowWatchBookmarks=true")
+		began := time.Now()
+		p.ask("POST", leases, held("a", "ann", 3600)).expect(201)
+		version := w.expect("ADDED a ann").Object.Metadata.ResourceVersion
+		p.do(&core.PutRecord{Namespace: "default", Path: "elsewhere", Value: "x"})
+		mark := w.expect("BOOKMARK ")
+		if took := time.Since(began); took < time.Minute || took > 61*time.Second || mark.Object.Metadata.ResourceVersion <= version || mark.Object.Kind != "Lease" {
+			t.Errorf("after %v a bookmark says %+v, and the last event was %s", took, mark, version)
+		}
+		w.expect("BOOKMARK ")
+		if h := w.next(); h != nil || time.Since(began) != 90*time.Second {
+			t.Errorf("after %v there is %v", time.Since(began), h)
+		}
+	})
+}
+
+func TestWatchList(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		p.ask("POST", leases, held("a", "ann", 3600)).expect(201)
+		p.ask("POST", leases, held("b", "bob", 3600)).expect(201)
+		w := p.watch("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=")
+		mark := w.expect("ADDED a ann", "ADDED b bob", "BOOKMARK ")
+		if mark.Object.Metadata.Annotations[initialEnd] != "true" || mark.Object.Metadata.ResourceVersion != p.list(leases).Metadata.ResourceVersion {
+			t.Errorf("the bookmark is %+v", mark)
+		}
+		p.ask("POST", leases, held("c", "eve", 3600)).expect(201)
+		w.expect("ADDED c eve")
+		w.close()
+		none := p.watch("&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
+		p.ask("DELETE", leases+"/c", "").expect(200)
+		none.expect("DELETED c eve")
+		none.close()
+		p.ask("GET", leases+"?watch=1&sendInitialEvents=true", "").expect(422, "sendInitialEvents requires setting resourceVersionMatch")
+		p.ask("GET", leases+"?watch=1&resourceVersionMatch=Exact", "").expect(422, "forbidden for watch unless sendInitialEvents")
+		p.ask("GET", leases+"?watch=1&timeoutSeconds=x", "").expect(400)
+	})
+}
+
+// A version that history has forgotten, or that never was, is answered by an event, after which a client lists again.
+func TestWatchFromNowhere(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		p.ask("POST", leases, held("a", "ann", 3600)).expect(201)
+		w := p.watch("&resourceVersion=99999")
+		h := w.next()
+		if h == nil || h.Type != "ERROR" || h.Object.Code != 410 || h.Object.Reason != "Expired" || !strings.HasPrefix(h.Object.Message, "too old resource version: 99999 (") {
+			t.Errorf("got %+v", h)
+		}
+		if w.next() != nil {
+			t.Error("the watch goes on")
+		}
+	})
+}
+
+// Leases that expire together have one version. A reader that is cut off among them misses none.
+func TestWatchResumesWithinARevision(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		const n = 20
+		for i := range n {
+			p.ask("POST", leases, held(fmt.Sprintf("l%02d", i), "ann", 60)).expect(201)
+		}
+		version := p.list(leases).Metadata.ResourceVersion
+		time.Sleep(2 * time.Minute)
+		seen := map[string]int{}
+		for turn := range 2 {
+			w := p.watch("&resourceVersion=" + version)
+			for range n {
+				h := w.next()
+				seen[h.Object.Metadata.Name]++
+				version = h.Object.Metadata.ResourceVersion
+				if turn == 0 && len(seen) == 7 {
+					break // the connection is lost
+				}
+			}
+			w.close()
+		}
+		if len(seen) != n {
+			t.Errorf("only %d were seen: %v", len(seen), seen)
+		}
+	})
+}
+
+// A single event is not repeated to who has seen it.
+func TestWatchResumesAfterARevision(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		made := p.ask("POST", leases, held("a", "ann", 3600)).expect(201).lease()
+		w := p.watch("&resourceVersion=" + made.Meta.ResourceVersion)
+		p.ask("POST", leases, held("b", "bob", 3600)).expect(201)
+		w.expect("ADDED b bob")
+		w.close()
+	})
+}
+
+func TestWatchInProtobufAndTables(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		p.ask("POST", leases, held("a", "ann", 3600)).expect(201)
+		get := func(accept string) io.ReadCloser {
+			r, _ := http.NewRequest("GET", "http://server"+leases+"?watch=true", nil)
+			r.Header.Set("Accept", accept)
+			answer, err := p.client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer.Body
+		}
+		body := get(object.Protobuf)
+		var head [4]byte
+		if _, err := io.ReadFull(body, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		frame := make([]byte, binary.BigEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(body, frame); err != nil || !strings.Contains(string(frame), "ADDED") || !strings.Contains(string(frame), "k8s\x00") {
+			t.Errorf("the frame is %q, %v", frame, err)
+		}
+		body.Close()
+		body = get("application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+		line, err := bufio.NewReader(body).ReadString('\n')
+		if err != nil || !strings.Contains(line, `{"type":"ADDED","object":{"kind":"Table"`) || !strings.Contains(line, `"cells":["a","ann","0s"]`) {
+			t.Errorf("the table is %s, %v", line, err)
+		}
+		body.Close()
+	})
+}
+
+// A reader that takes nothing is cut off, and goes on where it was.
+func TestSlowWatcher(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		w := p.watch("&resourceVersion=" + p.ask("POST", leases, held("a", "ann", 3600)).expect(201).lease().Meta.ResourceVersion)
+		for i := range 50 {
+			p.ask("POST", leases, held(fmt.Sprintf("l%02d", i), "ann", 3600)).expect(201)
+		}
+		time.Sleep(time.Minute)
+		var last *happened
+		seen := map[string]bool{}
+		for h := w.next(); h != nil; h = w.next() {
+			last = h
+			seen[h.Object.Metadata.Name] = true
+		}
+		if len(seen) == 50 {
+			t.Fatal("the reader was not cut off")
+		}
+		version := "1"
+		if last != nil {
+			version = last.Object.Metadata.ResourceVersion
+		}
+		w = p.watch("&resourceVersion=" + version)
+		for len(seen) < 50 {
+			name := w.next().Object.Metadata.Name
+			if seen[name] {
+				t.Fatalf("%s came twice", name)
+			}
+			seen[name] = true
+		}
+		w.close()
+	})
+}
+
+// A server that drains ends its watches.
+func TestDrainingEndsWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		w := p.watch("")
+		p.stop()
+		if h := w.next(); h != nil {
+			t.Errorf("got %v", h)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/cert"
 	"github.com/leasehold/leasehold/internal/cli/cluster"
 	"github.com/leasehold/leasehold/internal/cli/journal"
+	"github.com/leasehold/leasehold/internal/cli/kubernetes"
 	"github.com/leasehold/leasehold/internal/cli/lease"
 	"github.com/leasehold/leasehold/internal/cli/login"
 	"github.com/leasehold/leasehold/internal/cli/record"
@@ -85,8 +86,8 @@ func (p *program) contents() []cli.Chapter {
 		{Title: "Keep records", Commands: []*cobra.Command{
 			record.Get(a), record.Put(a), record.Delete(a), record.List(a), record.Versions(a), record.Rollback(a),
 		}},
-		{Title: "Use Terraform or Azure clients", Commands: []*cobra.Command{
-			terraform.Command(a), state.Command(a), azure.Command(a),
+		{Title: "Use Terraform, Azure or Kubernetes clients", Commands: []*cobra.Command{
+			terraform.Command(a), state.Command(a), azure.Command(a), kubernetes.Command(a),
 		}},
 		{Title: "Operate a server", Commands: []*cobra.Command{
 			server.Serve(a, p.Outside), server.Demo(a, p.Outside), server.Config(a),

@@ -1,0 +1,170 @@
+// Package kubernetes has the commands that set clients of Kubernetes up to keep their Leases on a server.
+package kubernetes
+
+import (
+	"context"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leasehold/leasehold/internal/cli"
+)
+
+// Command returns the command kubernetes, with all below it.
+func Command(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubernetes COMMAND",
+		Short: "Set up kubectl and electors of Kubernetes to keep Leases here",
+		Long: `Kubernetes helps to point programs, unchanged, at this server that keep Leases of
+Kubernetes (coordination.k8s.io/v1): leader election of client-go and controller-runtime,
+and kubectl. Each Lease NAMESPACE/NAME is the resource kubernetes/NAMESPACE/NAME, whose
+holder, history and token every other command shows.`,
+		Example: `  leasehold kubernetes config > leasehold.kubeconfig
+  kubectl --kubeconfig leasehold.kubeconfig get leases -A
+  leasehold describe kubernetes/apps/my-operator`,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.Group,
+	}
+	cmd.AddCommand(configure(a), credential(a))
+	return cmd
+}
+
+// A kubeconfig is the file that clients of Kubernetes read.
+type kubeconfig struct {
+	APIVersion string  `yaml:"apiVersion"`
+	Kind       string  `yaml:"kind"`
+	Clusters   []named `yaml:"clusters"`
+	Users      []named `yaml:"users"`
+	Contexts   []named `yaml:"contexts"`
+	Current    string  `yaml:"current-context"`
+}
+
+// A named entry is a cluster, a user or a context.
+type named struct {
+	Name    string         `yaml:"name"`
+	Cluster map[string]any `yaml:"cluster,omitempty"`
+	User    map[string]any `yaml:"user,omitempty"`
+	Context map[string]any `yaml:"context,omitempty"`
+}
+
+const name = "leasehold" // of everything in the file
+
+// configure prints a kubeconfig.
+func configure(a *cli.App) *cobra.Command {
+	space := "default"
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Print a kubeconfig",
+		Long: `Config prints a kubeconfig: the server, whom to trust, and how to prove who asks. A token is
+named by its file, so that the kubeconfig is no secret; a token of a login or of a variable
+is asked for by "leasehold kubernetes credential" each time. Clients of Kubernetes send
+tokens to servers with TLS only.
+
+A kubeconfig has one server. In a cluster, give it the name of a load balancer, or of all
+servers: any of them answers.`,
+		Example: `  leasehold kubernetes config > leasehold.kubeconfig
+  leasehold kubernetes config --server https://leases.example:4653 \
+      --ca ca.crt --token-file token --in apps`,
+		Args: cli.Takes(0, 0),
+	}
+	cmd.RunE = a.Talk(func(_ context.Context, c *cli.Conn, _ []string) error {
+		file, err := kubeconfigOf(c, space)
+		if err != nil {
+			return err
+		}
+		text, err := yaml.Marshal(file)
+		if err != nil {
+			return err
+		}
+		return a.PrintLine(strings.TrimSuffix(string(text), "\n"))
+	})
+	cmd.Flags().StringVar(&space, "in", space, "the Kubernetes namespace of the context")
+	a.ServerFlags(cmd)
+	return cmd
+}
+
+// kubeconfigOf returns the file for the servers that a command talks to.
+func kubeconfigOf(c *cli.Conn, space string) (*kubeconfig, error) {
+	server := strings.Split(c.Client.Server, ",")[0]
+	cluster := map[string]any{"server": server}
+	if file := c.Client.TLS.CA; file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		cluster["certificate-authority-data"] = base64.StdEncoding.EncodeToString(text)
+	}
+	user, err := userOf(c, server)
+	if err != nil {
+		return nil, err
+	}
+	return &kubeconfig{
+		APIVersion: "v1", Kind: "Config", Current: name,
+		Clusters: []named{{Name: name, Cluster: cluster}}, Users: []named{{Name: name, User: user}},
+		Contexts: []named{{Name: name, Context: map[string]any{"cluster": name, "user": name, "namespace": space}}},
+	}, nil
+}
+
+// userOf returns how a client proves who it is.
+func userOf(c *cli.Conn, server string) (map[string]any, error) {
+	user := map[string]any{}
+	files := map[string]string{"client-certificate": c.Client.TLS.Cert, "client-key": c.Client.TLS.Key,
+		"tokenFile": c.Client.TokenFile}
+	for key, file := range files {
+		if file == "" {
+			continue
+		}
+		whole, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		user[key] = whole
+	}
+	if c.Client.Token != nil && c.Client.TokenFile == "" {
+		user["exec"] = map[string]any{
+			"apiVersion": execVersion, "command": "leasehold", "interactiveMode": "IfAvailable",
+			"args": append([]string{"kubernetes", "credential", "--server", server}, contextArgs(c)...),
+		}
+	}
+	return user, nil
+}
+
+// contextArgs names the context that a login belongs to.
+func contextArgs(c *cli.Conn) []string {
+	if c.Client.Context == "" {
+		return nil
+	}
+	return []string{"--context", c.Client.Context}
+}
+
+// execVersion is that of the answers of programs that clients of Kubernetes ask for credentials.
+const execVersion = "client.authentication.k8s.io/v1"
+
+// credential is the program that a kubeconfig names.
+func credential(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "credential",
+		Short: "Print the token of your login, as clients of Kubernetes ask for it",
+		Long: `Credential is what the kubeconfig of "leasehold kubernetes config" names as the program that
+knows the token (exec). It prints a secret.`,
+		Example: `  leasehold kubernetes credential --server https://leases.example:4653`,
+		Args:    cli.Takes(0, 0),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
+		if c.Client.Token == nil {
+			return cli.Usage("there is no token: log in with leasehold login, or give --token-file")
+		}
+		token, err := c.Client.Token(ctx)
+		if err != nil {
+			return err
+		}
+		return a.PrintCompact(map[string]any{"apiVersion": execVersion, "kind": "ExecCredential",
+			"status": map[string]string{"token": token}})
+	})
+	a.ServerFlags(cmd)
+	return cmd
+}

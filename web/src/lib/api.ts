@@ -1,6 +1,6 @@
 // The public API, as the console calls it.
 import type {
-  Alarm, CanI, Cluster, Definition, Ending, Hold, Lease, Limits, List, Operation, Quarantine, RecordVersion, Resource, Session, Waiter, Whoami,
+  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Quarantine, RecordVersion, Resource, Session, Tool, Waiter, Whoami,
 } from './types'
 
 /** A Problem is an answer of the server that is an error; status 0 if there was no answer. */
@@ -123,6 +123,8 @@ export const api = {
   definitions: (namespace: string, after?: string) => get<List<Definition>>('/v1/definitions', { namespace, query: { after, limit: 1_000 } }),
   namespaces: (after?: string) => get<List<{ namespace: string }>>('/v1/namespaces', { query: { after, limit: 1_000 } }),
   limits: () => get<Limits>('/v1/cluster/limits'),
+  doors: () => get<List<Door>>('/v1/cluster/doors'),
+  connect: (namespace: string) => get<List<Tool>>('/v1/connect', { namespace, query: { origin: location.origin } }),
   metrics: async () => (await send('/metrics', { accept: 'text/plain' })).text(),
   cluster: () => get<Cluster>('/v1/cluster'),
   quarantine: () => get<Quarantine>('/v1/cluster/quarantine'),

@@ -267,6 +267,26 @@ export interface Definition {
   revision: number
 }
 
+/** A Tool is a program that reaches this server, and what to paste for it. */
+export interface Tool {
+  id: string
+  name: string
+  what: string
+  door: string
+  on: boolean
+  text: string
+}
+
+/** A Door is a protocol of this server, and who uses it. */
+export interface Door {
+  name: string
+  what: string
+  on: boolean
+  addresses?: string[]
+  connections: number
+  clients: { client?: string; connections: number }[]
+}
+
 export interface Limit {
   used: number
   allowed: number

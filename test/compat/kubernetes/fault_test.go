@@ -1,0 +1,104 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A lossy connection loses the answer to one request: the server has done it, and the client never hears of it.
+type lossy struct {
+	http.RoundTripper
+	lose  int64 // which
+	count atomic.Int64
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.RoundTripper.RoundTrip(r)
+	if err == nil && l.count.Add(1) == l.lose {
+		_ = response.Body.Close()
+		return nil, errors.New("the answer was lost")
+	}
+	return response, err
+}
+
+// Whichever answer an elector does not get, it leads in the end, and has not taken the lease from itself.
+func TestLostReplies(t *testing.T) {
+	s := startServer(t)
+	for n := range int64(6) {
+		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
+			t.Parallel()
+			c := s.config()
+			c.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return &lossy{RoundTripper: next, lose: n + 1} }
+			name := fmt.Sprintf("lost-%d", n+1)
+			ann := campaign(t, c, name, "ann", true)
+			elected(t, ann)
+			who, first := holder(t, s.config(), name)
+			if who != "ann" {
+				t.Fatalf("%q holds it", who)
+			}
+			// It renews some times, also past the answer that is lost.
+			renewed := func() string {
+				l, err := leases(t, s.config(), "apps").Get(t.Context(), name, meta.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l.Spec.RenewTime.String()
+			}
+			for range 3 {
+				last := renewed()
+				await(t, "ann renews", func() bool { return renewed() != last })
+			}
+			select {
+			case <-ann.lost:
+				t.Error("ann lost the lead")
+			default:
+			}
+			if who, token := holder(t, s.config(), name); who != "ann" || token != first {
+				t.Errorf("%q holds it, with the token %s after %s", who, token, first)
+			}
+		})
+	}
+}
+
+// One of three servers dies in an election, the leader among them: whoever leads goes on, and nobody leads beside it.
+func TestServerDiesInAnElection(t *testing.T) {
+	cluster := startCluster(t)
+	var shown struct{ Leader string }
+	await(t, "there is a leader", func() bool {
+		cluster[0].native("GET", "/v1/cluster", "", &shown)
+		return shown.Leader != ""
+	})
+	var dies *server
+	var rest []*server
+	for i, name := range []string{"one", "two", "three"} {
+		if name == shown.Leader {
+			dies = cluster[i]
+		} else {
+			rest = append(rest, cluster[i])
+		}
+	}
+	ann := campaign(t, rest[0].config(), "operator", "ann", true)
+	elected(t, ann)
+	bob := campaign(t, rest[1].config(), "operator", "bob", true)
+	dies.End(syscall.SIGKILL)
+	select {
+	case <-ann.lost:
+		t.Error("ann lost the lead with a server")
+	case <-bob.leads:
+		t.Error("bob leads beside ann")
+	case <-time.After(20 * time.Second):
+	}
+	if who, _ := holder(t, rest[1].config(), "operator"); who != "ann" {
+		t.Errorf("%q holds it", who)
+	}
+	ann.stop()
+	<-ann.closed
+	elected(t, bob)
+}

@@ -35,20 +35,20 @@ holder, history and token every other command shows.`,
 
 // A kubeconfig is the file that clients of Kubernetes read.
 type kubeconfig struct {
-	APIVersion string  `yaml:"apiVersion"`
-	Kind       string  `yaml:"kind"`
-	Clusters   []named `yaml:"clusters"`
-	Users      []named `yaml:"users"`
-	Contexts   []named `yaml:"contexts"`
-	Current    string  `yaml:"current-context"`
+	APIVersion string  `yaml:"apiVersion" json:"apiVersion"`
+	Kind       string  `yaml:"kind" json:"kind"`
+	Clusters   []named `yaml:"clusters" json:"clusters"`
+	Users      []named `yaml:"users" json:"users"`
+	Contexts   []named `yaml:"contexts" json:"contexts"`
+	Current    string  `yaml:"current-context" json:"current-context"`
 }
 
 // A named entry is a cluster, a user or a context.
 type named struct {
-	Name    string         `yaml:"name"`
-	Cluster map[string]any `yaml:"cluster,omitempty"`
-	User    map[string]any `yaml:"user,omitempty"`
-	Context map[string]any `yaml:"context,omitempty"`
+	Name    string         `yaml:"name" json:"name"`
+	Cluster map[string]any `yaml:"cluster,omitempty" json:"cluster,omitempty"`
+	User    map[string]any `yaml:"user,omitempty" json:"user,omitempty"`
+	Context map[string]any `yaml:"context,omitempty" json:"context,omitempty"`
 }
 
 const name = "leasehold" // of everything in the file
@@ -68,7 +68,8 @@ A kubeconfig has one server. In a cluster, give it the name of a load balancer, 
 servers: any of them answers.`,
 		Example: `  leasehold kubernetes config > leasehold.kubeconfig
   leasehold kubernetes config --server https://leases.example:4653 \
-      --ca ca.crt --token-file token --in apps`,
+      --ca ca.crt --token-file token --in apps
+  leasehold kubernetes config -o json`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(_ context.Context, c *cli.Conn, _ []string) error {
@@ -76,14 +77,18 @@ servers: any of them answers.`,
 		if err != nil {
 			return err
 		}
-		text, err := yaml.Marshal(file)
-		if err != nil {
-			return err
+		if a.Output == cli.FormatJSON {
+			return a.PrintJSON(file)
 		}
-		return a.PrintLine(strings.TrimSuffix(string(text), "\n"))
+		text, err := yaml.Marshal(file)
+		if err == nil {
+			_, err = a.Stdout.Write(text)
+		}
+		return err
 	})
 	cmd.Flags().StringVar(&space, "in", space, "the Kubernetes namespace of the context")
 	a.ServerFlags(cmd)
+	outputFlag(a, cmd, cli.FormatYAML, cli.FormatJSON)
 	return cmd
 }
 
@@ -151,8 +156,10 @@ func credential(a *cli.App) *cobra.Command {
 		Short: "Print the token of your login, as clients of Kubernetes ask for it",
 		Long: `Credential is what the kubeconfig of "leasehold kubernetes config" names as the program that
 knows the token (exec). It prints a secret.`,
-		Example: `  leasehold kubernetes credential --server https://leases.example:4653`,
-		Args:    cli.Takes(0, 0),
+		Example: `  leasehold kubernetes credential
+  leasehold kubernetes credential --server https://leases.example:4653
+  leasehold kubernetes credential --context prod`,
+		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
 		if c.Client.Token == nil {
@@ -166,5 +173,14 @@ knows the token (exec). It prints a secret.`,
 			"status": map[string]string{"token": token}})
 	})
 	a.ServerFlags(cmd)
+	outputFlag(a, cmd, cli.FormatJSON)
 	return cmd
+}
+
+// outputFlag gives a command the flag -o, whose default is the first format: clients of Kubernetes read the output.
+func outputFlag(a *cli.App, cmd *cobra.Command, formats ...string) {
+	flag := cmd.Flags().VarPF(&cli.Choice{Value: &a.Output, Allowed: formats, Kind: "format"}, "output", "o",
+		"how to print: "+strings.Join(formats, ", "))
+	flag.DefValue = formats[0]
+	cli.CompleteFlag(cmd, "output", formats)
 }

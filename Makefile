@@ -113,7 +113,7 @@ deps: ## what the tests can use and this machine may lack
 	  (cd test/console && npm ci --loglevel error >/dev/null 2>&1 && cp package-lock.json node_modules/installed.json) || \
 	    echo "playwright could not be installed: the tests of the console in a browser are left out"; \
 	fi
-	@$(MAKE) -s bin/peers/etcd bin/peers/etcdutl
+	@$(MAKE) -s bin/peers/etcd bin/peers/etcdutl bin/peers/etcdctl
 
 # Servers of other systems that the tests start. Each version is named in a go.mod of its own, under
 # another name, so that nothing here requires them.
@@ -124,6 +124,9 @@ bin/peers/etcd: test/peers/etcd.mod
 
 bin/peers/etcdutl: test/peers/etcd.mod
 	@$(PEER) go.etcd.io/etcd/etcdutl/v3 || echo "etcdutl could not be built: what needs it is left out"
+
+bin/peers/etcdctl: test/peers/etcd.mod
+	@$(PEER) go.etcd.io/etcd/etcdctl/v3 || echo "etcdctl could not be built: what needs it is left out"
 
 bin/peers/consul: test/peers/consul.mod
 	@$(PEER) github.com/hashicorp/consul

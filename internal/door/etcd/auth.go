@@ -45,7 +45,7 @@ func (s authServer) prove(ctx context.Context, secret string) error {
 
 // AuthStatus tells whether there are rules who may do what.
 func (s authServer) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
-	return &pb.AuthStatusResponse{Header: s.header(s.known()), Enabled: s.backend.AccessOn()}, nil
+	return &pb.AuthStatusResponse{Header: s.header(s.known()), Enabled: s.backend.AccessOn(), AuthRevision: 1}, nil
 }
 
 type healthServer struct {

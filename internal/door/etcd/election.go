@@ -25,7 +25,7 @@ const withdrawTime = 5 * time.Second
 
 // What etcd says, word for word.
 var (
-	errMissingLeader = status.Error(codes.InvalidArgument, `"leader" field must be provided`)
+	errMissingLeader = status.Error(codes.Unknown, `"leader" field must be provided`)
 	errNotLeader     = status.Error(codes.Unknown, "election: not leader")
 	errNoLeaderYet   = status.Error(codes.Unknown, "election: no leader")
 )

@@ -222,11 +222,10 @@ func (s *jsonStream) line(key string, value any) error {
 type failure struct {
 	Code    codes.Code `json:"code"`
 	Message string     `json:"message"`
-	Details []struct{} `json:"details"`
 }
 
 func failureOf(s *status.Status) failure {
-	return failure{Code: s.Code(), Message: s.Message(), Details: []struct{}{}}
+	return failure{Code: s.Code(), Message: s.Message()}
 }
 
 func writeFailure(w http.ResponseWriter, err error) {

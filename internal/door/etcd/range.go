@@ -80,7 +80,7 @@ func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err e
 	}
 	q := core.RecordQuery{From: keys.from, To: keys.to, KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE,
 		Count: true, Most: firstPage(r), Revision: internal(r.Revision)}
-	page, err := d.firstOf(ctx, r.Revision, q, &f.now)
+	page, err := d.firstOf(ctx, max(0, r.Revision), q, &f.now)
 	if err != nil || !some || r.Revision == 1 {
 		return f, err
 	}
@@ -119,9 +119,10 @@ func firstPage(r *pb.RangeRequest) int {
 // enough reports whether as many records were read as an answer needs.
 func enough(r *pb.RangeRequest, n int) bool { return r.Limit > 0 && byKey(r) && int64(n) > r.Limit }
 
-// byKey reports whether the first records of a range are the first of its answer: it is neither sorted nor filtered.
+// byKey reports whether the first records of a range are those of its answer: it is neither sorted nor filtered. As in
+// etcd a target without an order is no order: what is found first is sorted then.
 func byKey(r *pb.RangeRequest) bool {
-	return (r.SortOrder == pb.RangeRequest_NONE && r.SortTarget == pb.RangeRequest_KEY ||
+	return (r.SortOrder == pb.RangeRequest_NONE ||
 		r.SortTarget == pb.RangeRequest_KEY && r.SortOrder == pb.RangeRequest_ASCEND) &&
 		r.MinModRevision == 0 && r.MaxModRevision == 0 && r.MinCreateRevision == 0 && r.MaxCreateRevision == 0
 }
@@ -149,7 +150,7 @@ func (d *Door) firstOf(
 		return page, failure
 	case at == 0:
 		return page, nil
-	case at < 0 || at < compacted:
+	case at < compacted:
 		return page, rpctypes.ErrGRPCCompacted
 	case at > shown(*now):
 		return page, rpctypes.ErrGRPCFutureRev
@@ -195,6 +196,9 @@ func (f *found) answer(r *pb.RangeRequest) *pb.RangeResponse {
 		return answer
 	}
 	records := slices.DeleteFunc(f.records, func(record *leasehold.Record) bool { return !passes(r, record) })
+	if r.Limit > 0 && byKey(r) {
+		records = records[:min(int64(len(records)), r.Limit+1)]
+	}
 	sortRecords(records, r)
 	if r.Limit > 0 && int64(len(records)) > r.Limit {
 		records, answer.More = records[:r.Limit], true

@@ -138,7 +138,7 @@ func (t *translation) op(op *pb.RequestOp, known []*pb.Compare) (core.Op, error)
 
 // get translates a range. One at a revision is read beforehand: it is the same whatever the transaction does.
 func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
-	if r.Revision != 0 {
+	if r.Revision > 0 {
 		found, err := t.door.find(t.ctx, r)
 		if err != nil {
 			return core.Op{}, err
@@ -158,6 +158,8 @@ func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
 	switch {
 	case r.CountOnly:
 		op.Most, op.KeysOnly = 1, true
+	case r.Limit > 0 && r.Limit < leasehold.MaxPage && byKey(r):
+		op.Most = int(r.Limit) + 1
 	case r.Limit > 0 && r.Limit < leasehold.MaxPage:
 		op.Most = int(r.Limit)
 	}

@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,10 +163,12 @@ func TestTxn(t *testing.T) {
 				[]clientv3.Op{clientv3.OpPut("q", "2")}),
 			clientv3.OpGet("", clientv3.WithPrefix())))
 		txn("reads", c.Txn(ctx).Then(clientv3.OpGet("", clientv3.WithPrefix(), clientv3.WithLimit(2)),
-			clientv3.OpGet("", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1))))
+			clientv3.OpGet("", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(1))))
 		txn("nothing", c.Txn(ctx))
 		txn("twice", c.Txn(ctx).Then(clientv3.OpPut("a", "1"), clientv3.OpPut("a", "2")))
-		txn("twice by delete", c.Txn(ctx).Then(clientv3.OpPut("a", "1"), clientv3.OpDelete("", clientv3.WithPrefix())))
+		txn("twice by delete", c.Txn(ctx).Then(clientv3.OpPut("ab", "1"), clientv3.OpDelete("a", clientv3.WithPrefix())))
+		_, err = c.Txn(ctx).Then(clientv3.OpPut("a", "1"), clientv3.OpDelete("zz", clientv3.WithFromKey()), clientv3.OpPut("zzz", "1")).Commit()
+		w.differs("twice from a key on", "%v", err)
 		txn("either", c.Txn(ctx).Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut("a", "1")}, []clientv3.Op{clientv3.OpPut("a", "2")})))
 		txn("either and then", c.Txn(ctx).Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut("a", "1")}, nil), clientv3.OpPut("a", "2")))
 		var many []clientv3.Op
@@ -215,6 +218,7 @@ func TestLease(t *testing.T) {
 			for i, key := range left.Keys {
 				keys[i] = string(key)
 			}
+			slices.Sort(keys)
 			w.say("%s granted %d near %v keys %q", lease(int64(left.ID)), left.GrantedTTL, left.TTL >= left.GrantedTTL-5, keys)
 		}
 		ttl(g.ID)

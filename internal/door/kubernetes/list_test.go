@@ -103,6 +103,7 @@ func TestFormsOfAnswers(t *testing.T) {
 	b := newBench(t, Config{})
 	b.ask("POST", leases, held("op", "ann", 15)).expect(201)
 	const table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+	b.ask("GET", leases+"/none", "", "Accept", table).expect(404, `"kind":"Status"`, `leases.coordination.k8s.io \"none\" not found`)
 	got := b.ask("GET", leases+"?limit=500", "", "Accept", table).expect(200, `"kind":"Table"`, `"name":"Holder"`, `"cells":["op","ann","`,
 		`"kind":"PartialObjectMetadata"`)
 	if got.header.Get("Content-Type") != "application/json" {

@@ -151,7 +151,7 @@ func follow(t *testing.T, c *rest.Config) {
 		t.Fatal(err)
 	}
 	list, err := meta1.Resource(resource).Namespace("apps").List(t.Context(), meta.ListOptions{})
-	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "before" {
+	if err != nil || len(list.Items) == 0 || list.Items[0].Name != "before" {
 		t.Errorf("a list of metadata: %+v, %v", list, err)
 	}
 }

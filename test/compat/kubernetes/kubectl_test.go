@@ -42,9 +42,18 @@ current-context: x
 // A fatal is what kubectl would have ended with.
 type fatal struct{ message string }
 
-// try runs kubectl, and returns what it prints and why it failed.
+// try runs kubectl, and returns what it prints and why it failed. It reads the input as the file that is called -.
 func (k *terminal) try(input string, args ...string) (out, failure string) {
 	var said bytes.Buffer
+	file := filepath.Join(k.dir, "input.yaml")
+	if err := os.WriteFile(file, []byte(input), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	for i := range args {
+		if args[i] == "-" {
+			args[i] = file // kubectl would read the standard input of this process
+		}
+	}
 	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(fatal{message}) })
 	defer cmdutil.DefaultBehaviorOnFatal()
 	defer func() {
@@ -59,7 +68,7 @@ func (k *terminal) try(input string, args ...string) (out, failure string) {
 	}()
 	flags := genericclioptions.NewConfigFlags(true)
 	root := kubectl.NewKubectlCommand(kubectl.KubectlOptions{
-		IOStreams:   genericiooptions.IOStreams{In: strings.NewReader(input), Out: &said, ErrOut: &said},
+		IOStreams:   genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said},
 		ConfigFlags: flags, Arguments: append([]string{"kubectl"}, args...),
 	})
 	root.SetArgs(append(args, "--kubeconfig", k.config, "--cache-dir", filepath.Join(k.dir, "cache")))
@@ -146,7 +155,7 @@ func typeEverything(t *testing.T, k *terminal) {
 	k.edit("lease/op", "s/holderIdentity: ann/holderIdentity: eve/")
 	k.run("", "get lease op -o jsonpath={.spec.holderIdentity}", "eve")
 	k.run("", "delete lease op", `lease.coordination.k8s.io "op" deleted`)
-	if _, failure := k.try("", "get", "lease", "op"); !strings.Contains(failure, `leases.coordination.k8s.io "op" not found`) {
+	if _, failure := k.try("", "get", "lease", "op"); !strings.Contains(failure, "(NotFound)") {
 		t.Errorf("get after delete fails with %q", failure)
 	}
 	k.run("", "delete leases --all", `"applied" deleted`, `"served" deleted`)

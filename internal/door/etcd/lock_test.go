@@ -1,0 +1,200 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/doortest"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+)
+
+func (w *world) status(resource string) (s leasehold.Status) {
+	w.Helper()
+	w.must(w.engine.Read(w.ctx, func(v core.View) { s = v.Status(leasehold.DefaultNamespace, resource, 10) }))
+	return s
+}
+
+func (w *world) do(c core.Command) core.Answer {
+	w.Helper()
+	answer, err := w.engine.Do(w.ctx, c)
+	w.must(err)
+	return answer
+}
+
+// A lock of etcd is a lease of ours: its holder and queue are seen through every door, holders of other doors are in the
+// same queue, and a break ends it.
+func TestLockIsALease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		native := func(holder string) *core.Acquire {
+			return &core.Acquire{Namespace: leasehold.DefaultNamespace, Resource: "jobs/nightly", ID: holder, Holder: holder,
+				TTL: time.Hour, Wait: time.Hour}
+		}
+		w.do(native("native"))
+		mine := w.grant(60)
+		got := make(chan error, 1)
+		go func() {
+			_, err := w.lock.Lock(w.ctx, &v3lockpb.LockRequest{Name: []byte("/jobs/nightly"), Lease: mine})
+			got <- err
+		}()
+		synctest.Wait()
+		if s := w.status("jobs/nightly"); s.Waiting != 1 || s.Holders[0].Holder != "native" {
+			t.Fatalf("while it waits the resource is %+v", s)
+		}
+		below := &pb.RangeRequest{Key: []byte("/jobs/nightly/"), RangeEnd: prefixEnd("/jobs/nightly/"),
+			SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND}
+		if want := fmt.Sprintf("/jobs/nightly/native /jobs/nightly/%x", mine); w.keys(below) != want {
+			t.Errorf("the queue is %s, want %s", w.keys(below), want)
+		}
+		w.do(&core.Release{Namespace: leasehold.DefaultNamespace, ID: "native"})
+		w.must(<-got)
+		s := w.status("jobs/nightly")
+		if len(s.Holders) != 1 || s.Holders[0].Session != sessionOf(mine) || s.Holders[0].Token == 0 ||
+			!strings.HasPrefix(s.Holders[0].Holder, "etcd client") {
+			t.Errorf("the holder is %+v", s.Holders)
+		}
+		w.do(&core.Break{Namespace: leasehold.DefaultNamespace, ID: s.Holders[0].ID, By: "op", Reason: "stuck"})
+		if got := w.keys(below); got != "" {
+			t.Errorf("after the break there is %s", got)
+		}
+	})
+}
+
+// Who waits for a lock, or campaigns, is told at once when its lease ends.
+func TestWaitEndsWithItsLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first, second, third := w.grant(3600), w.grant(5), w.grant(3600)
+		_, err := w.lock.Lock(w.ctx, &v3lockpb.LockRequest{Name: []byte("a"), Lease: first})
+		w.must(err)
+		began := time.Now()
+		_, err = w.lock.Lock(w.ctx, &v3lockpb.LockRequest{Name: []byte("a"), Lease: second})
+		w.is(err, rpctypes.ErrGRPCLeaseNotFound)
+		if took := time.Since(began); took < 5*time.Second || took > 7*time.Second {
+			t.Errorf("the wait ended after %v", took)
+		}
+		got := make(chan error, 1)
+		go func() {
+			_, err := w.election.Campaign(w.ctx, &v3electionpb.CampaignRequest{Name: []byte("a"), Lease: third})
+			got <- err
+		}()
+		synctest.Wait()
+		_, err = w.lease.LeaseRevoke(w.ctx, &pb.LeaseRevokeRequest{ID: third})
+		w.must(err)
+		w.is(<-got, rpctypes.ErrGRPCLeaseNotFound)
+	})
+}
+
+// A key that is a claim keeps its place whatever is put there, and what would take its lease away is refused.
+func TestPutOnAClaim(t *testing.T) {
+	inWorld(t, func(w *world) {
+		mine, other := w.grant(60), w.grant(60)
+		key := fmt.Sprintf("e/%x", mine)
+		w.put(key, "candidate", mine)
+		if s := w.status("e"); len(s.Holders) != 1 || s.Holders[0].Holder != "candidate" {
+			t.Fatalf("the resource is %+v", s)
+		}
+		w.put(key, "changed", mine)
+		_, err := w.kv.Put(w.ctx, &pb.PutRequest{Key: []byte(key), Value: []byte("x"), IgnoreLease: true})
+		w.must(err)
+		for _, lease := range []int64{0, other} {
+			_, err := w.kv.Put(w.ctx, &pb.PutRequest{Key: []byte(key), Lease: lease})
+			if status.Code(err) != codes.FailedPrecondition {
+				t.Errorf("a put with lease %d is answered %v", lease, err)
+			}
+		}
+		if s := w.status("e"); len(s.Holders) != 1 {
+			t.Errorf("the resource is %+v", s)
+		}
+		// What cannot be the name of a resource stays a key and nothing else.
+		w.put(fmt.Sprintf("a//b/%x", mine), "", mine)
+		w.put(fmt.Sprintf("\xff/%x", mine), "", mine)
+		if s := w.status("a//b"); len(s.Holders) != 0 {
+			t.Errorf("a//b is %+v", s)
+		}
+	})
+}
+
+// A client that does not take what it is sent is cut off, and costs nobody else anything.
+func TestSlowWatcher(t *testing.T) {
+	inWorld(t, func(w *world) {
+		conn := dial(t, w.pipe.Dial)
+		defer conn.Close()
+		stream, err := pb.NewWatchClient(conn).Watch(w.ctx)
+		w.must(err)
+		w.must(stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+			CreateRequest: &pb.WatchCreateRequest{Key: []byte("k"), PrevKv: true}}}))
+		_, err = stream.Recv()
+		w.must(err)
+		value := strings.Repeat("v", 60<<10)
+		for range 40 {
+			w.put("k", value, 0)
+		}
+		time.Sleep(2 * slowTime)
+		w.put("k", "small", 0)
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.Unavailable {
+			t.Errorf("the slow stream ends with %v", err)
+		}
+	})
+}
+
+// Ten thousand watches that nothing happens to cost less than 100 MB, with their clients.
+func TestIdleWatches(t *testing.T) {
+	const conns, each = 100, 100
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	b, pipe := door.NewBackend(e, door.Options{}), doortest.NewPipe()
+	host := door.NewOwnHost(b, door.HostConfig{DrainTimeout: time.Second}, New(b, Config{}).Port(""))
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Serve(ctx, pipe) }()
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	before := used()
+	for i := range conns {
+		conn := dial(t, pipe.Dial)
+		defer conn.Close()
+		stream, err := pb.NewWatchClient(conn).Watch(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range each {
+			err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+				CreateRequest: &pb.WatchCreateRequest{Key: fmt.Appendf(nil, "idle/%d/%d", i, j)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cost := int64(used()) - int64(before)
+	t.Logf("%d watches on %d connections cost %.1f MB, with their clients", conns*each, conns, float64(cost)/1e6)
+	if cost > 100e6 {
+		t.Errorf("they cost %d bytes", cost)
+	}
+	stop()
+	<-ended
+}

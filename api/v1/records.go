@@ -28,6 +28,7 @@ type Record struct {
 	Mod       uint64  `json:"mod_revision"`
 	Version   uint64  `json:"version"`           // 1 when it is created, one more with each change
 	Session   string  `json:"session,omitempty"` // the session it ends with
+	Lease     string  `json:"lease,omitempty"`   // the id of the lease, or of the wait for one, that it stands for
 	Token     uint64  `json:"token,omitempty"`   // the largest that it was written with
 }
 

@@ -94,6 +94,12 @@ func (v *view) Records(namespace string, q core.RecordQuery) (core.RecordPage, *
 	if len(spans) == 1 && spans[0] == (span{q.From, q.To, true}) {
 		return v.in.Records(namespace, q)
 	}
+	// To search and order only what may be read, a page at a time, would show how much there is besides.
+	if q.Searches() {
+		v.shown = false
+		v.denyRecord(namespace, q.From)
+		return v.in.Records(nowhere, core.RecordQuery{})
+	}
 	page, failure := v.pageOf(namespace, spans, q)
 	if failure == nil && q.Count {
 		page.Count, failure = v.count(namespace, spans, q)

@@ -38,8 +38,12 @@ func describe(c core.Command) Line {
 		}
 		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
 	case *core.PutRecord:
-		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
+		l := Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
 			Token: c.Fence.Token, By: c.By, Reason: c.Reason}
+		if c.Link != nil {
+			l.ID, l.Foreign, l.Holder, l.Actor = c.Link.ID, c.Link.Foreign, c.Link.Holder, c.Link.Holder
+		}
+		return l
 	case *core.DeleteRecord:
 		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease,
 			Token: c.Fence.Token}

@@ -40,6 +40,9 @@ type world struct {
 
 func newWorld(t testing.TB) *world { return &world{t: t, state: core.New()} }
 
+// raise lets the state decide by the newest rules.
+func (w *world) raise() { w.state = core.NewAt(core.NewestLevel) }
+
 // entry applies commands of one origin and returns the entry.
 func (w *world) entry(o leasehold.Origin, commands ...core.Command) Entry {
 	w.t.Helper()
@@ -48,7 +51,7 @@ func (w *world) entry(o leasehold.Origin, commands ...core.Command) Entry {
 		e.From.Origins = slices.Repeat([]leasehold.Origin{o}, len(commands))
 	}
 	var err error
-	if e.Result, err = w.state.Apply(core.Time(time.Hour+w.at), e.Wall, commands); err != nil {
+	if e.Result, err = w.state.Apply(core.Time(time.Hour+w.at), e.Wall, commands, e.From); err != nil {
 		w.t.Fatal(err)
 	}
 	w.log = append(w.log, e)

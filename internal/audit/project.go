@@ -144,7 +144,7 @@ func brief(text string) string {
 // holder that polls for a resource would otherwise fill the journal with its polling, and push
 // out what others did.
 func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
-	a, ok := c.(*core.Acquire)
+	namespace, resource, holder, ok := wanted(c)
 	if !ok || refusal.Code != leasehold.Held {
 		return false
 	}
@@ -152,7 +152,20 @@ func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
 	if refusal.Lease != nil {
 		token = refusal.Lease.Token
 	}
-	return p.askedBefore(token, a.Namespace, a.Resource, a.Holder)
+	return p.askedBefore(token, namespace, resource, holder)
+}
+
+// wanted returns the resource that a command asks for, and for whom; false if it asks for none.
+func wanted(c core.Command) (namespace, resource, holder string, ok bool) {
+	switch c := c.(type) {
+	case *core.Acquire:
+		return c.Namespace, c.Resource, c.Holder, true
+	case *core.PutRecord:
+		if c.Link != nil {
+			return c.Namespace, c.Link.Resource, c.Link.Holder, true
+		}
+	}
+	return "", "", "", false
 }
 
 // refusedBefore is saidBefore for a refusal by a door.
@@ -193,6 +206,7 @@ type operations struct {
 
 	asked Line     // what the command asks for
 	ids   []string // of the leases that it names
+	ended []string // of those that it ends through their records
 	own   bool     // somebody asked: it is no tick
 	asker cause
 	// leaver is whose request the command takes out of the queue, and with it all that
@@ -224,10 +238,13 @@ func (d *operations) begin(i int, c core.Command) {
 		d.asker.Actor = d.asked.Actor
 	}
 	_, tick := c.(*core.Tick)
-	d.own, d.ids, d.leaver = !tick, named(d.ids[:0], c), ""
+	d.own, d.ids, d.ended, d.leaver = !tick, named(d.ids[:0], c), d.ended[:0], ""
 	for _, e := range d.entry.Result.Of(i) {
-		if e.Kind == leasehold.Left && d.names(e.ID) {
+		switch {
+		case e.Kind == leasehold.Left && d.names(e.ID):
 			d.leaver = e.Holder
+		case e.Previous != nil && e.Previous.Lease != "" && e.How == 0 && (e.Record == nil || e.Record.Lease == ""):
+			d.ended = append(d.ended, e.Previous.Lease)
 		}
 	}
 }
@@ -242,14 +259,31 @@ func named(ids []string, c core.Command) []string {
 		}
 	case *core.Release:
 		ids = append(ids, c.ID)
+	case *core.PutRecord:
+		if c.Link != nil {
+			ids = append(ids, c.Link.ID)
+		}
 	case *core.Txn:
 		for _, ops := range [][]core.Op{c.Then, c.Else} {
 			for i := range ops {
-				if ids = append(ids, ops[i].ID); ops[i].Acquire != nil {
-					ids = named(ids, ops[i].Acquire)
-				}
+				ids = namedBy(ids, &ops[i])
 			}
 		}
+	}
+	return ids
+}
+
+// namedBy lists the leases that an operation names.
+func namedBy(ids []string, o *core.Op) []string {
+	ids = append(ids, o.ID)
+	if o.Acquire != nil {
+		ids = named(ids, o.Acquire)
+	}
+	if o.Link != nil {
+		ids = append(ids, o.Link.ID)
+	}
+	if o.Txn != nil {
+		ids = named(ids, o.Txn)
 	}
 	return ids
 }
@@ -266,7 +300,7 @@ func (d *operations) write(kind Kind) {
 // event writes the line of one event, and of the hold that ended with it. An alarm is nobody's
 // operation: what it is about has its own line.
 func (d *operations) event(e *leasehold.Event) {
-	if e.Alarm != 0 {
+	if e.Alarm != 0 || d.renews(e) {
 		return
 	}
 	by := d.cause(e)
@@ -289,6 +323,12 @@ func (d *operations) event(e *leasehold.Event) {
 	if e.Hold != nil {
 		d.hold(e)
 	}
+}
+
+// renews reports whether an event is a sign of life: a holder whose lease has a TTL of its own puts its record again.
+func (d *operations) renews(e *leasehold.Event) bool {
+	return e.Kind == leasehold.RecordPut && e.Previous != nil && e.Record.Lease != "" &&
+		e.Record.Lease == e.Previous.Lease && e.Session == "" && d.names(e.Record.Lease)
 }
 
 func (d *operations) hold(e *leasehold.Event) {
@@ -321,21 +361,30 @@ func (d *operations) cause(e *leasehold.Event) cause {
 		if !d.names(e.ID) {
 			return d.last
 		}
-	case leasehold.Ended, leasehold.Left, leasehold.SessionEnded, leasehold.RecordDeleted:
-		switch e.How {
-		case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.SessionExpired, leasehold.WaitOver:
+	case leasehold.Ended, leasehold.Left, leasehold.SessionEnded, leasehold.RecordDeleted, leasehold.RecordPut:
+		if d.endedByTime(e) {
 			return byTime
-		case leasehold.Withdrawn:
-			if !d.names(e.ID) && e.Holder != d.leaver {
-				return byTime // a waiter that gave no sign of life
-			}
-		case leasehold.ByBreak:
-			if d.asked.Verb != "break" {
-				return byTime // the moment came that an operator had set
-			}
 		}
 	}
 	return d.asker
+}
+
+// endedByTime reports whether something ended by itself, and the command only met it. The record of a lease ends as
+// the lease does.
+func (d *operations) endedByTime(e *leasehold.Event) bool {
+	id := e.ID
+	if e.Previous != nil {
+		id = e.Previous.Lease
+	}
+	switch e.How {
+	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.SessionExpired, leasehold.WaitOver:
+		return true
+	case leasehold.Withdrawn: // else it is a waiter that gave no sign of life
+		return !d.names(id) && !slices.Contains(d.ended, id) && (e.Previous != nil || e.Holder != d.leaver)
+	case leasehold.ByBreak: // else the moment came that an operator had set
+		return d.asked.Verb != "break" && !slices.Contains(d.ended, id)
+	}
+	return false
 }
 
 // verb names an event as its request is called, if there was one.
@@ -368,6 +417,9 @@ func (d *operations) verb(e *leasehold.Event, timely bool) string {
 		}
 		return "close-session"
 	case leasehold.RecordPut:
+		if timely {
+			return Expire // it stood for a lease
+		}
 		return "put-record"
 	case leasehold.RecordDeleted:
 		if timely {

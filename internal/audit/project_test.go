@@ -187,6 +187,63 @@ func TestOperationsOnSlots(t *testing.T) {
 	}
 }
 
+// Records that stand for leases: who ended what, through which of the two.
+func TestOperationsOnLinkedRecords(t *testing.T) {
+	w := newWorld(t)
+	w.raise()
+	ann, bob := leasehold.Origin{Address: "10.0.0.1:1", Door: "etcd"}, leasehold.Origin{Address: "10.0.0.2:2", Door: "native"}
+	const s = time.Second
+	at := func(at time.Duration, o leasehold.Origin, commands ...core.Command) {
+		w.at = at
+		w.entry(o, commands...)
+	}
+	put := func(path string, l core.Link) *core.PutRecord {
+		return &core.PutRecord{Namespace: space, Path: path, Link: &l}
+	}
+	at(0, bob, &core.Acquire{Namespace: space, Resource: "q", ID: "b1", Holder: "bob", TTL: 100 * s})
+	at(1*s, ann, put("q/a1", core.Link{Resource: "q", ID: "a1", Holder: "ann", TTL: 100 * s, Wait: true, Mirror: "q/"}))
+	at(2*s, ann, &core.DeleteRecord{Namespace: space, Path: "q/b1"}) // breaks the lease of bob
+	at(3*s, bob, &core.Break{Namespace: space, ID: "a1", By: "bob", Reason: "mine"})
+	at(4*s, ann, put("k", core.Link{Resource: "k", ID: "k1", Holder: "ann", TTL: 10 * s, Stay: true}),
+		put("k", core.Link{Resource: "k", ID: "k1", Holder: "ann", TTL: 10 * s, Stay: true})) // a sign of life
+	at(5*s, ann, put("k", core.Link{Resource: "k", ID: "k2", Holder: "eve", TTL: 10 * s, Stay: true}),
+		put("k", core.Link{Resource: "k", ID: "k2", Holder: "eve", TTL: 10 * s, Stay: true}))
+	at(6*s, ann, put("k", core.Link{Resource: "k", ID: "k2", Holder: "eve", TTL: 10 * s, Stay: true, Take: true}))
+	at(20*s, leasehold.Origin{}, &core.Tick{})
+	at(21*s, ann, put("k", core.Link{Resource: "k", ID: "k3", Holder: "ann", TTL: 10 * s}))
+	at(22*s, ann, &core.PutRecord{Namespace: space, Path: "k", Value: "free"})
+	const want = `
+1.0 acquire q: ok; bob from 10.0.0.2:2 by native; token 1 of bob
+2.0 put-record q/b1: ok; ann from 10.0.0.1:1 by etcd; token 1
+2.1 acquire q: queued; ann from 10.0.0.1:1 by etcd of ann
+2.2 put-record q/a1: ok; ann from 10.0.0.1:1 by etcd
+3.0 delete-record q/b1: ok;  from 10.0.0.1:1 by etcd
+3.1 break q: ok;  from 10.0.0.1:1 by etcd; token 1 of bob; broken (its record was deleted through the etcd door)
+3.2 hold q by bob, token 1, 0s to 2s, waited 0s: broken (its record was deleted through the etcd door)
+3.3 grant q: ok;  from 10.0.0.1:1 by etcd; token 2 of ann
+4.0 break q: ok; bob from 10.0.0.2:2 by native; token 2 of ann; broken; named by bob (mine)
+4.1 hold q by ann, token 2, 2s to 3s, waited 1s: broken; named by bob (mine)
+4.2 delete-record q/a1: ok; bob from 10.0.0.2:2 by native; broken
+5.0 acquire k: ok; ann from 10.0.0.1:1 by etcd; token 3 of ann
+5.1 put-record k: ok; ann from 10.0.0.1:1 by etcd; token 3
+6.0 put-record k: held; eve from 10.0.0.1:1 by etcd of eve (k is held by ann; ends in 9s unless renewed)
+7.0 change k: ok; eve from 10.0.0.1:1 by etcd; token 4 of eve
+7.1 hold k by ann, token 3, 4s to 6s, waited 0s: changed
+7.2 put-record k: ok; eve from 10.0.0.1:1 by etcd; token 4
+8.0 expire k: ok; time; token 4 of eve; expired
+8.1 hold k by eve, token 4, 6s to 16s, waited 0s: expired
+8.2 expire k: ok; time; expired
+9.0 acquire k: ok; ann from 10.0.0.1:1 by etcd; token 5 of ann
+9.1 put-record k: ok; ann from 10.0.0.1:1 by etcd; token 5
+10.0 put-record k: ok;  from 10.0.0.1:1 by etcd
+10.1 release k: ok;  from 10.0.0.1:1 by etcd; token 5 of ann; released
+10.2 hold k by ann, token 5, 21s to 22s, waited 0s: released
+`
+	if got := "\n" + tell(projected(w.log)); got != want {
+		t.Errorf("got%s", got)
+	}
+}
+
 // What was left out because it was said before is said again in time: after another
 // lease came in the way, and when there is too much to remember.
 func TestPollingIsToldOnce(t *testing.T) {

@@ -294,15 +294,15 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 		if _, all := s.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
 			return crowded()
 		}
-		if q.Searches() {
-			n := sp.records.Count(q)
-			w.take(n / perUnit)
-			searched += n
+		if !q.Searches() {
+			continue
 		}
-	}
-	if searched > leasehold.MaxSearched {
-		return refuse(leasehold.Limited, "a transaction searches or orders %d records: at most %d are allowed; give "+
-			"smaller ranges", searched, leasehold.MaxSearched).Err
+		n := sp.records.Count(q)
+		if searched += n; searched > leasehold.MaxSearched {
+			return refuse(leasehold.Limited, "a transaction searches or orders more than %d records: give smaller ranges",
+				leasehold.MaxSearched).Err
+		}
+		w.take(n / perUnit)
 	}
 	dropped := 0
 	for i := range writes {

@@ -88,6 +88,13 @@ func (d *desk) open(ids ...string) {
 	}
 }
 
+// link claims a resource by a record, below a mirror prefix if there is one.
+func (d *desk) link(path, id, session, mirror string) {
+	d.must(&core.PutRecord{
+		Namespace: ns, Path: path + "/" + id, Session: session, Link: &core.Link{Resource: path, ID: id, Holder: "h", Wait: true, Mirror: mirror},
+	})
+}
+
 // share lets so many share a resource, each a party of its own or by a session.
 func (d *desk) share(path string, n int, session string) {
 	for i := range n {
@@ -261,6 +268,63 @@ var worstCases = []worstCase{
 			d.must(&core.PutRecord{Namespace: ns, Path: fmt.Sprint("r", i), Value: "x", Session: "s"})
 		}
 		return d.command(&core.CloseSession{Namespace: ns, ID: "s"})
+	}},
+	{"the end of a session with 8,192 linked records", func(d *desk, part int) func() int {
+		d.open("s")
+		for i := range leasehold.MaxClaimsPerSession / 2 / part {
+			d.link(fmt.Sprint("r", i), fmt.Sprint("i", i), "s", "")
+		}
+		return d.command(&core.CloseSession{Namespace: ns, ID: "s"})
+	}},
+	{"a delete of 512 linked records", func(d *desk, part int) func() int {
+		d.open("s")
+		for i := range leasehold.MaxUnlinked {
+			d.link("r", fmt.Sprint("i", i), "s", "r/")
+		}
+		return d.command(&core.DeleteRecord{Namespace: ns, Path: "r/", Range: true})
+	}},
+	{"a delete of 513 linked records, refused", func(d *desk, part int) func() int {
+		d.open("s")
+		for i := range leasehold.MaxUnlinked + 1 {
+			d.link("r", fmt.Sprint("i", i), "s", "r/")
+		}
+		return d.command(&core.DeleteRecord{Namespace: ns, Path: "r/", Range: true})
+	}},
+	{"the mirror of 1,024 claims", func(d *desk, part int) func() int {
+		d.open("s")
+		for i := range leasehold.MaxMirrored {
+			d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: fmt.Sprint("i", i), Holder: "h", Session: "s", Wait: time.Hour})
+		}
+		return d.command(&core.PutRecord{
+			Namespace: ns, Path: "r/x", Session: "s", Link: &core.Link{Resource: "r", ID: "x", Holder: "x", Wait: true, Mirror: "r/"},
+		})
+	}},
+	{"the end of a holder before 16,000 mirrored waiters that are gone", func(d *desk, part int) func() int {
+		d.open("h", "s", "t")
+		d.link("r", "h", "h", "r/")
+		for i := range 16000 / part {
+			d.link("r", fmt.Sprint("i", i), []string{"s", "t"}[i%2], "r/")
+		}
+		d.at(2 * time.Hour)
+		return d.command(&core.CloseSession{Namespace: ns, ID: "h"})
+	}},
+	{"128 searches among 20,000 records", func(d *desk, part int) func() int {
+		putMany(d, 20000/part, "x")
+		return d.command(gets(core.Op{Do: core.Get, Range: true, Most: 1, Select: core.Selection{By: core.ByCreate}}))
+	}},
+	{"a search among 8,192 records", func(d *desk, part int) func() int {
+		putMany(d, leasehold.MaxSearched, "x")
+		return d.read(func(v core.View) {
+			v.Records(ns, core.RecordQuery{Select: core.Selection{By: core.ByMod, Descend: true}})
+		})
+	}},
+	{"128 comparisons of 20,000 records", func(d *desk, part int) func() int {
+		putMany(d, 20000/part, "x")
+		txn := &core.Txn{Namespace: ns}
+		for range leasehold.MaxOps {
+			txn.If = append(txn.If, core.Compare{What: core.RecordVersion, Is: core.Greater, Range: true})
+		}
+		return d.command(txn)
 	}},
 	{"an acquire that finds 60,000 sharers over", func(d *desk, part int) func() int {
 		d.share("r", 60000/part, "")

@@ -185,9 +185,14 @@ func (c *client) seek() {
 		g.priority = 1
 	}
 	g.inTxn = g.wait == 0 && w.chance(30)
+	if w.Links > 0 && c.level >= core.Level4 && w.chance(w.Links) {
+		g.byRecord()
+	}
 	c.grip = g
 	if !w.chance(40) {
-		g.request = c.newRequest("")
+		if g.request = c.newRequest(""); g.linked {
+			g.request = core.Request{}
+		}
 		g.ask()
 		return
 	}
@@ -327,6 +332,9 @@ func (w *World) meddle() {
 	w.after(w.between(time.Second, 5*time.Second), w.meddle)
 	g := w.clients[w.random.IntN(len(w.clients))].grip
 	if g == nil || !g.believes() {
+		return
+	}
+	if w.meddleByRecord(g) {
 		return
 	}
 	operator := newClient(w, 99)

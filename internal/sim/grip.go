@@ -24,6 +24,8 @@ type grip struct {
 	priority int
 	slots    int  // 0: all
 	inTxn    bool // it is asked for in a transaction
+	linked   bool // it is asked for by a record
+	stays    bool // that stays after it
 	request  core.Request
 
 	asked   time.Duration // real time at which the last try was sent
@@ -77,6 +79,9 @@ func (g *grip) ask() {
 
 // acquire is what it asks for: alone, or in a transaction that writes down who did.
 func (g *grip) acquire() core.Command {
+	if g.linked {
+		return g.put()
+	}
 	a := &core.Acquire{
 		Namespace: g.at.space, Resource: g.at.name, ID: g.id, Holder: g.client.name, TTL: g.ttl, Session: g.session,
 		Wait: g.wait, Grace: g.grace, Priority: g.priority, Slots: g.slots, Request: g.request,
@@ -211,6 +216,9 @@ func (g *grip) renewOnce() {
 	if g.session != "" && !g.limited && c.level >= core.Level4 && w.chance(70) {
 		command = &core.RenewSession{Namespace: g.at.space, ID: g.session}
 	}
+	if g.linked && g.session == "" && w.chance(70) {
+		command = g.put()
+	}
 	g.renewBy(command)
 }
 
@@ -254,6 +262,8 @@ func (g *grip) giveBack() {
 	g.held = false
 	g.drop()
 	switch n := w.random.IntN(10); {
+	case g.linked && n < 4:
+		c.insist(g.putAway(), 5)
 	case g.session != "" && n < 5:
 		// Some are ended by a guard, for a holder that died.
 		c.insist(&core.CloseSession{Namespace: g.at.space, ID: g.session,
@@ -287,7 +297,7 @@ func (g *grip) rename() {
 	c.call(&core.Change{Namespace: g.at.space, ID: from, NewID: to},
 		reaction{reply: func(a *attempt, answer core.Answer, err error) {
 			if g.mine() && err == nil && answer.Lease != nil {
-				g.id = to
+				g.id, g.linked = to, false
 				g.learn(a, answer.Lease.Remaining)
 				g.renew()
 			}

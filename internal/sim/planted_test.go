@@ -24,6 +24,7 @@ type bug struct {
 	disasters Disasters
 	versions  Versions
 	access    Access
+	links     int           // percent of those who ask by a record
 	visits    time.Duration // how often a namespace is used that nobody else uses; 0: never
 	length    time.Duration // of a run; 0: two minutes
 }
@@ -109,6 +110,9 @@ var bugs = []bug{
 	{name: "who asks is lost when a command is passed on", nodes: 3, server: replica.RelayUnasked, access: accessed},
 	{name: "what is passed on is asked by the server", nodes: 3, server: replica.RelayAsServer, access: accessed},
 
+	{name: "a record is there after its lease", nodes: 1, core: core.FaceOutlives, links: 60},
+	{name: "a claim on a mirrored resource has no record", nodes: 1, core: core.MirrorMisses, links: 60},
+
 	{name: "a watch resumes one event late", nodes: 3, core: core.ResumeLate, watch: 2},
 	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
 
@@ -149,7 +153,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits, Links: b.links}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}

@@ -207,7 +207,7 @@ func (t *witness) clone() *witness {
 		c.sessions[at] = live(l)
 	}
 	for at, p := range t.places {
-		copied := &place{rests: slices.Clone(p.rests), agreed: p.agreed}
+		copied := &place{rests: slices.Clone(p.rests), agreed: p.agreed, mirror: p.mirror}
 		for _, o := range p.holders {
 			copied.holders = append(copied.holders, same(o))
 		}

@@ -155,6 +155,17 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// Many ask by records that stand for their leases, below mirror prefixes and elsewhere, beside those who do not.
+func TestLinks(t *testing.T) {
+	counts := clean(t, Config{Nodes: 3, Clients: 6, Watchers: 2, Length: 6 * time.Minute, Faults: Everything, Links: 60}, *seeds/2)
+	restored := clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: restores, Disasters: disasters, Links: 60}, *seeds/6)
+	for _, what := range []string{"records made or freed", "records of others deleted", "holds"} {
+		if counts[what] == 0 || restored[what] == 0 {
+			t.Errorf("%s: none", what)
+		}
+	}
+}
+
 var accessed = Access{Every: 2 * time.Second}
 
 var versions = Versions{Every: 6 * time.Second, Back: 20}

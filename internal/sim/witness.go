@@ -77,7 +77,8 @@ type place struct {
 	holders []*promise
 	queue   []*promise
 	rests   []rest
-	agreed  int // how many slots there are, by the first who shared it
+	agreed  int    // how many slots there are, by the first who shared it
+	mirror  string // below which all who have or want it have records; empty: nowhere
 }
 
 // A rest keeps slots free after an unclean end. The witness learns of an end when it is an
@@ -301,7 +302,7 @@ func (t *witness) shown(c core.Command, from *attempt, l *leasehold.Lease) {
 		w.violated("%s is shown as held with token %d, and was not granted so", l.ID, l.Token)
 		return
 	}
-	if left := time.Duration(p.ends() - t.now); !renews(c) && l.Remaining > left {
+	if left := time.Duration(p.ends() - t.now); !renews(c) && !puts(c, l.ID) && l.Remaining > left {
 		w.violated("%s is promised %v, and has %v", l.ID, l.Remaining, left)
 	}
 	// A lease that is not over counts in the floor; one that is over and not collected may.
@@ -320,7 +321,7 @@ func (t *witness) shown(c core.Command, from *attempt, l *leasehold.Lease) {
 	if p.session != nil {
 		about = p.session
 	}
-	if renews(c) {
+	if renews(c) || p.session == nil && puts(c, l.ID) {
 		about.renewed(t.now, w.now, from, l.Remaining)
 	} else {
 		about.tell(from, l.Remaining)
@@ -342,10 +343,17 @@ func (t *witness) unitsOf(p *promise, units []string) {
 
 func renews(c core.Command) bool { _, ok := c.(*core.Renew); return ok }
 
+// puts reports whether a command puts the record of a lease.
+func puts(c core.Command, id string) bool {
+	put, ok := c.(*core.PutRecord)
+	return ok && put.Link != nil && put.Link.ID == id
+}
+
 // look compares the model with the promises about time, after an entry: nothing is free while
 // somebody waits, nothing outlives its session, and a tick ends all that is over.
 func (t *witness) look(commands []core.Command) {
 	w := t.world
+	t.faces()
 	_, tick := commands[len(commands)-1].(*core.Tick)
 	for _, name := range sortedSpots(t.places) {
 		at := t.places[name]

@@ -36,6 +36,9 @@ type Config struct {
 	Versions  Versions
 	Access    Access
 
+	// Links is how many want something by a record that stands for their lease, in percent.
+	Links int
+
 	// Visits is how often somebody does something in a namespace that nobody else uses, on
 	// average; 0: never.
 	Visits time.Duration

@@ -49,7 +49,9 @@ func (x *writings) event(t *witness, c core.Command, e *leasehold.Event) {
 		t.world.violated("%s is put as version %d at %d, and should be %d at %d", at.name, r.Version, r.Mod, version,
 			e.Revision)
 	}
-	if value, large, ok := put(c, at); !ok || value != r.Value || !sameLarge(large, r.Large) {
+	if value, large, ok := put(c, at); t.putByCore(e) {
+		t.world.count("records made or freed")
+	} else if !ok || value != r.Value || !sameLarge(large, r.Large) {
 		t.world.violated("%s has %q and %v, which nobody put", at.name, r.Value, r.Large)
 	}
 	// The new record names its value before the old one gives it up, as the core must do it
@@ -155,6 +157,8 @@ func (t *witness) holds(space string, c core.Compare) bool {
 		return version == c.Number
 	case core.RecordValue:
 		return r != nil && r.Value == c.Text
+	case core.RecordLease:
+		return r != nil && r.Lease == c.Text && !t.gone(space, r)
 	case core.LeaseToken:
 		p := t.byToken[grant{space, leasehold.Token(c.Number)}]
 		return p != nil && p.at.name == c.Path && t.now < p.ends()
@@ -285,6 +289,9 @@ func (t *witness) recorded(s *server) {
 		w.violated("server %d names %d large values, and should name %d", s.id, len(got), len(want))
 	}
 	for _, at := range sortedSpots(t.writings.records) {
+		if t.gone(at.space, t.writings.records[at]) {
+			continue
+		}
 		r, failure := view.Record(at.space, at.name, 0)
 		if failure != nil || r.Value != t.writings.records[at].Value || r.Mod != t.writings.records[at].Mod {
 			w.violated("server %d has %q in %s, and should have %q", s.id, r.Value, at.name,

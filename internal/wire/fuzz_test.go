@@ -36,7 +36,7 @@ func FuzzEntry(f *testing.F) {
 // Few bytes that a fuzzer makes have the right checksum. They are therefore tried as
 // they are, with it, and as the records between a head and an end that fit them.
 func FuzzSnapshot(f *testing.F) {
-	for _, state := range []*core.State{little(f), versions(f), governed(f)} {
+	for _, state := range []*core.State{little(f), versions(f), governed(f), linked(f)} {
 		whole := write(f, state)
 		f.Add(whole)
 		f.Add(whole[len(magic)+2 : len(whole)-7])

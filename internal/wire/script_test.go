@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"reflect"
 	"strings"
 	"testing"
@@ -260,6 +261,50 @@ func little(t testing.TB) *core.State {
 			acquire("q", "k", "h", in("a"), slots(1, 0)),
 		)},
 	}.run(t)
+}
+
+// linked returns a state with records that stand for leases and waiters, below a mirror prefix and not.
+func linked(t testing.TB) *core.State {
+	t.Helper()
+	put := func(path, session string, l core.Link) *core.PutRecord {
+		return &core.PutRecord{Namespace: "a", Path: path, Value: "v", Session: session, Link: &l, Request: key(path)}
+	}
+	s := core.NewAt(core.Level4)
+	_, err := s.Apply(core.Time(time.Hour), goldenWall, do(
+		&core.OpenSession{Namespace: "a", ID: "s", TTL: time.Minute},
+		acquire("q", "h", "h", in("a"), ttl(time.Minute)),
+		put("q/1", "s", core.Link{Resource: "q", ID: "1", Holder: "b", Wait: true, Mirror: "q/"}),
+		put("k", "s", core.Link{Resource: "k", ID: "k", Holder: "b", Stay: true, Grace: time.Second}),
+		put("t", "", core.Link{Resource: "t", ID: "t", Holder: "b", TTL: time.Second}),
+		&core.Txn{Namespace: "a", Then: []core.Op{{Do: core.Nested, Txn: &core.Txn{Then: []core.Op{{Do: core.Delete, Path: "t"}}}}}, Request: key("txn")},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A snapshot of linked records is read back, and one in which a lease shows as a record that is not there is refused.
+func TestLinkedSnapshot(t *testing.T) {
+	state := linked(t)
+	b := write(t, state)
+	again := read(t, b)
+	if err := again.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(write(t, again), b) || !reflect.DeepEqual(records(state), records(again)) {
+		t.Error("it is not written again as it was read")
+	}
+	_, err := core.Restore(func(yield func(core.Piece, error) bool) {
+		for r := range state.Pieces() {
+			if _, isRecord := r.Value.(*leasehold.Record); !isRecord && !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		t.Error("a snapshot without the records of its leases was read")
+	}
 }
 
 // governed returns a state with a policy, of which a part was just taken away: what ends by that has not ended yet.

@@ -400,6 +400,10 @@ func Asked(c core.Command, e *leasehold.Event) *core.Acquire {
 		if c.ID == e.ID && c.Resource == e.Resource && c.Namespace == e.Namespace {
 			return c
 		}
+	case *core.PutRecord:
+		if l := c.Link; l != nil && l.ID == e.ID && l.Resource == e.Resource && c.Namespace == e.Namespace {
+			return l.Acquire(c.Namespace, c.Session)
+		}
 	case *core.Txn:
 		for _, list := range [][]core.Op{c.Then, c.Else} {
 			for _, o := range list {

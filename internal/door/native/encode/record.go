@@ -101,6 +101,7 @@ func (b *Buffer) Record(namespace string, r *leasehold.Record, value bool) {
 	b.Number("mod_revision", uint64(r.Mod))
 	b.Number("version", r.Version)
 	b.Some("session", r.Session)
+	b.Some("lease", r.Lease)
 	if r.Token != 0 {
 		b.Number("token", uint64(r.Token))
 	}

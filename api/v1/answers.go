@@ -277,6 +277,8 @@ func (d *decoder) record(v *resp.Value, r *Record) {
 			r.Version = d.Number(v)
 		case "session":
 			r.Session = d.Text(v)
+		case "lease":
+			r.Lease = d.Text(v)
 		case "token":
 			r.Token = d.Number(v)
 		}

@@ -38,12 +38,7 @@ func describe(c core.Command) Line {
 		}
 		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
 	case *core.PutRecord:
-		l := Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
-			Token: c.Fence.Token, By: c.By, Reason: c.Reason}
-		if c.Link != nil {
-			l.ID, l.Foreign, l.Holder, l.Actor = c.Link.ID, c.Link.Foreign, c.Link.Holder, c.Link.Holder
-		}
-		return l
+		return describePut(c)
 	case *core.DeleteRecord:
 		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease,
 			Token: c.Fence.Token}
@@ -77,6 +72,15 @@ func describe(c core.Command) Line {
 		return Line{} // what they set off is told by its events
 	}
 	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
+}
+
+func describePut(c *core.PutRecord) Line {
+	l := Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
+		Token: c.Fence.Token, By: c.By, Reason: c.Reason}
+	if c.Link != nil {
+		l.ID, l.Foreign, l.Holder, l.Actor = c.Link.ID, c.Link.Foreign, c.Link.Holder, c.Link.Holder
+	}
+	return l
 }
 
 // accessText says what a change of access is about, by names alone, and why.

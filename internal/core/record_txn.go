@@ -299,8 +299,8 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 		}
 		n := sp.records.Count(q)
 		if searched += n; searched > leasehold.MaxSearched {
-			return refuse(leasehold.Limited, "a transaction searches or orders more than %d records: give smaller ranges",
-				leasehold.MaxSearched).Err
+			return refuse(leasehold.Limited, "a transaction searches or orders more than %d records: give smaller "+
+				"ranges", leasehold.MaxSearched).Err
 		}
 		w.take(n / perUnit)
 	}

@@ -190,9 +190,7 @@ func (c *client) seek() {
 	}
 	c.grip = g
 	if !w.chance(40) {
-		if g.request = c.newRequest(""); g.linked {
-			g.request = core.Request{}
-		}
+		g.request = c.newRequest("")
 		g.ask()
 		return
 	}

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/sim/register"
 )
 
 // Linearizability of records is judged by Porcupine, which knows nothing of this system:
@@ -165,9 +164,9 @@ func (c *client) readRegister(op *operation) {
 	w.after(w.delay(), func() { to.deliver(c.name, replica.Reads{call}) })
 }
 
-// check asks Porcupine whether the registers behaved like registers.
+// check asks whether the registers behaved like registers.
 func (h *history) check() {
-	var ops []porcupine.Operation
+	var ops [registers][]register.Operation
 	for _, op := range h.ops {
 		done := op.applied()
 		if op.void || op.write != "" && done == nil {
@@ -179,38 +178,15 @@ func (h *history) check() {
 			// judge exponential time.
 			returned, op.swapped = done.appliedAt, done.swapped
 		}
-		ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op, Output: op, Call: int64(op.called),
-			Return: int64(returned)})
+		h.world.count("register operations")
+		ops[op.register] = append(ops[op.register], register.Operation{
+			Client: op.client, Write: op.write, Swap: op.swap, Expect: op.expect, Swapped: op.swapped, Read: op.read,
+			Called: op.called, Returned: returned,
+		})
 	}
-	h.world.counts["register operations"] += len(ops)
 	for n := range h.begins {
-		model, mine := register, []porcupine.Operation{}
-		model.Init = func() any { return h.begins[n] }
-		for _, o := range ops {
-			if o.Input.(*operation).register == n {
-				mine = append(mine, o)
-			}
-		}
-		if !porcupine.CheckOperations(model, mine) {
+		if !register.Linearizable(h.begins[n], ops[n]) {
 			h.world.violated("the history of register %d is not linearizable", n)
 		}
 	}
-}
-
-var register = porcupine.Model{
-	Step: func(state, input, output any) (bool, any) {
-		op := input.(*operation)
-		switch {
-		case op.swap:
-			there := op.expect == state.(string)
-			if there {
-				state = op.write
-			}
-			return there == op.swapped, state
-		case op.write != "":
-			return true, op.write
-		}
-		return op.read == state.(string), state
-	},
-	Equal: func(a, b any) bool { return a == b },
 }

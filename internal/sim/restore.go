@@ -207,7 +207,7 @@ func (t *witness) clone() *witness {
 		c.sessions[at] = live(l)
 	}
 	for at, p := range t.places {
-		copied := &place{rests: slices.Clone(p.rests), agreed: p.agreed, mirror: p.mirror}
+		copied := &place{rests: slices.Clone(p.rests), agreed: p.agreed}
 		for _, o := range p.holders {
 			copied.holders = append(copied.holders, same(o))
 		}
@@ -223,6 +223,7 @@ func (t *witness) clone() *witness {
 	for at, l := range t.withdrawn {
 		c.withdrawn[at] = live(l)
 	}
+	c.faces = t.faces.Clone()
 	c.writings = newWritings()
 	c.writings.records, c.writings.named = maps.Clone(t.writings.records), maps.Clone(t.writings.named)
 	return &c

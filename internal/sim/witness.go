@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/sim/faces"
 	"github.com/leasehold/leasehold/internal/sim/rights"
 )
 
@@ -35,6 +36,7 @@ type witness struct {
 
 	restored restored
 	rights   *rights.Judge
+	faces    *faces.Judge
 }
 
 // A spot is something with a name in a namespace.
@@ -77,8 +79,7 @@ type place struct {
 	holders []*promise
 	queue   []*promise
 	rests   []rest
-	agreed  int    // how many slots there are, by the first who shared it
-	mirror  string // below which all who have or want it have records; empty: nowhere
+	agreed  int // how many slots there are, by the first who shared it
 }
 
 // A rest keeps slots free after an unclean end. The witness learns of an end when it is an
@@ -103,6 +104,7 @@ func newWitness(w *World) *witness {
 		places: map[spot]*place{}, defined: map[spot]leasehold.Definition{}, tokens: map[string]leasehold.Token{},
 		writings: newWritings(), once: map[spot]*outcome{}, revisions: map[string]leasehold.Revision{},
 		withdrawn: map[spot]*life{}, revised: map[string]core.Time{}, rights: rights.New(w.violated, w.count),
+		faces: faces.New(w.violated),
 	}
 }
 
@@ -183,6 +185,7 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 	for _, e := range events {
 		t.ordered(e)
 		t.event(c, e)
+		t.faces.Follow(c, e)
 		t.rights.Follow(c, asker, e)
 	}
 	t.rights.Within(c, shares, again, answer)
@@ -353,7 +356,7 @@ func puts(c core.Command, id string) bool {
 // somebody waits, nothing outlives its session, and a tick ends all that is over.
 func (t *witness) look(commands []core.Command) {
 	w := t.world
-	t.faces()
+	t.faces.Check()
 	_, tick := commands[len(commands)-1].(*core.Tick)
 	for _, name := range sortedSpots(t.places) {
 		at := t.places[name]

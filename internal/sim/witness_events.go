@@ -22,10 +22,8 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 	case leasehold.SessionEnded:
 		t.sessionEnded(e)
 	case leasehold.Queued:
-		t.linked(c, e)
 		t.queued(c, e)
 	case leasehold.Acquired:
-		t.linked(c, e)
 		t.acquired(c, e)
 	case leasehold.Changed:
 		t.changed(c.(*core.Change), e)
@@ -43,7 +41,6 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 		at := t.place(spot{e.Namespace, e.Resource})
 		at.rests = slices.DeleteFunc(at.rests, func(r rest) bool { return r.id == e.ID })
 	case leasehold.RecordPut, leasehold.RecordDeleted:
-		t.linked(c, e)
 		t.writings.event(t, c, e)
 	}
 }
@@ -273,7 +270,7 @@ func (t *witness) ended(c core.Command, e *leasehold.Event) {
 	delete(t.claims, id)
 	at := t.place(p.at)
 	if len(at.holders)+len(at.queue) == 1 {
-		at.agreed, at.mirror = 0, ""
+		at.agreed = 0
 	}
 	if e.Kind == leasehold.Left {
 		at.queue = slices.DeleteFunc(at.queue, func(o *promise) bool { return o == p })
@@ -294,7 +291,7 @@ func (t *witness) ended(c core.Command, e *leasehold.Event) {
 	case leasehold.ByBreak:
 		_, now := c.(*core.Break)
 		_, deletes := c.(*core.DeleteRecord) // the record of somebody else's lease
-		if !now && t.now < p.breaks && !(deletes && at.mirror != "") {
+		if !now && t.now < p.breaks && !(deletes && t.faces.Mirrored(p.at.space, p.at.name)) {
 			w.violated("%s is broken %v early", e.ID, time.Duration(p.breaks-t.now))
 		}
 	}

@@ -8,7 +8,6 @@
 package sim
 
 import (
-	"container/heap"
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/sim/agenda"
 )
 
 // Config is what a run is made from.
@@ -122,8 +122,7 @@ type World struct {
 	Config
 	random *rand.Rand
 	now    time.Duration // real time
-	queue  moments
-	made   uint64
+	agenda agenda.Agenda
 	print  hash.Hash64
 
 	servers  []*server // the machines that there are
@@ -249,15 +248,18 @@ func (w *World) canaryReads() {
 }
 
 func (w *World) report() Report {
-	fmt.Fprintf(w.print, "%d %d", w.now, w.made)
+	fmt.Fprintf(w.print, "%d %d", w.now, w.agenda.Made)
 	return Report{w.Seed, w.violations, w.print.Sum64(), w.counts}
 }
 
 func (w *World) runUntil(end time.Duration) {
-	for len(w.queue) > 0 && w.queue[0].at <= end && !w.failed() {
-		m := heap.Pop(&w.queue).(*moment)
-		w.now = m.at
-		m.do()
+	for !w.failed() {
+		at, do, more := w.agenda.Next(end)
+		if !more {
+			break
+		}
+		w.now = at
+		do()
 	}
 	w.now = max(w.now, end)
 }
@@ -284,12 +286,8 @@ func (w *World) tell(format string, args ...any) {
 
 func (w *World) count(what string) { w.counts[what]++ }
 
-// after schedules something. What is scheduled for the same moment happens in the order in
-// which it was scheduled, or a run could not be repeated.
-func (w *World) after(d time.Duration, do func()) {
-	w.made++
-	heap.Push(&w.queue, &moment{w.now + max(0, d), w.made, do})
-}
+// after schedules something.
+func (w *World) after(d time.Duration, do func()) { w.agenda.Add(w.now+max(0, d), do) }
 
 // upTo returns some duration below d.
 func (w *World) upTo(d time.Duration) time.Duration {
@@ -314,25 +312,5 @@ func (w *World) rate() int64 {
 
 // wild reports whether clocks may be so wrong that nothing is promised that depends on them.
 func (w *World) wild() bool { return w.Faults.ClockRate > bound }
-
-type moment struct {
-	at   time.Duration
-	made uint64
-	do   func()
-}
-
-type moments []*moment
-
-func (q moments) Len() int { return len(q) }
-func (q moments) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].made < q[j].made
-}
-func (q moments) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *moments) Push(x any)   { *q = append(*q, x.(*moment)) }
-func (q *moments) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

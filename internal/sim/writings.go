@@ -49,7 +49,7 @@ func (x *writings) event(t *witness, c core.Command, e *leasehold.Event) {
 		t.world.violated("%s is put as version %d at %d, and should be %d at %d", at.name, r.Version, r.Mod, version,
 			e.Revision)
 	}
-	if value, large, ok := put(c, at); t.putByCore(e) {
+	if value, large, ok := put(c, at); t.faces.Unasked(c, e) {
 		t.world.count("records made or freed")
 	} else if !ok || value != r.Value || !sameLarge(large, r.Large) {
 		t.world.violated("%s has %q and %v, which nobody put", at.name, r.Value, r.Large)

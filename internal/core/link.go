@@ -164,6 +164,7 @@ type putting struct {
 	claims  []*Claim      // that one
 	blocked *Resource     // what is in its way
 	own     string        // or the id of the claim that the record is the face of already
+	keeps   string        // or of the one that it stays the face of, whatever that is
 	takes   string        // or of the one that it is taken from
 	gives   string        // the id of the claim that it is given up with
 }
@@ -178,6 +179,7 @@ func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bo
 	case claim == nil:
 		return p, nil
 	case keepLink:
+		p.keeps = claim.ID
 		p.write.Session, p.write.Lease, p.write.Loose = old.Session, old.Lease, claim.face().Stay
 		return p, nil
 	case sp.mirrors.Len() > 0 && sp.mirrored(claim.Resource) != "":
@@ -232,6 +234,11 @@ func (s *State) planAgain(sp *space, claim *Claim, p putting) (putting, *leaseho
 	l, f := p.link, claim.face()
 	if f.Made || claim.Resource != l.Resource || claim.Holder != l.Holder || claim.Session != p.asks.Session {
 		return p, otherID(claim).Err
+	}
+	if l.Mirror != "" {
+		if failure := s.mayMirror(sp, l); failure != nil {
+			return p, failure
+		}
 	}
 	p.own, p.write.Loose, p.ttl = claim.ID, f.Stay, claim.TTL
 	if l.TTL == 0 || claim.TTL == 0 {
@@ -330,6 +337,7 @@ func (s *State) takeFrom(sp *space, p putting) *Claim {
 	taken := *p.claims[0]
 	was, t := claim.terms(), taken.terms()
 	t.BreakAt, t.BreakBy, t.BreakReason, t.ChangedWall = was.BreakAt, was.BreakBy, was.BreakReason, s.wall
+	t.Units = was.Units
 	taken.setTerms(t)
 	taken.Since, taken.SinceWall, taken.Long, taken.Overdue = claim.Since, claim.SinceWall, claim.Long, claim.Overdue
 	if taken.Token = sp.nextToken(); taken.TTL != 0 {

@@ -143,10 +143,15 @@ func (s *State) staysInOrder(sp *space, c *Claim, what string) *leasehold.Error 
 // has one revision. From here on no record is made where one is put.
 func (s *State) beginMirrors(sp *space, puts []putting) {
 	s.reserved = s.reserved[:0]
+	linked := false
 	for i := range puts {
-		if puts[i].link != nil || sp.mirrors.Len() > 0 {
-			s.reserved = append(s.reserved, puts[i].write.Path)
-		}
+		linked = linked || puts[i].link != nil
+	}
+	if !linked && (len(puts) == 0 || sp.mirrors.Len() == 0) {
+		return
+	}
+	for i := range puts {
+		s.reserved = append(s.reserved, puts[i].write.Path)
 	}
 	for i := range puts {
 		if l := puts[i].link; l != nil {

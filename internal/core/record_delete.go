@@ -59,6 +59,17 @@ func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	}
 }
 
+// still returns those of the records that are there yet. What came to be there since they were found stays: nobody
+// judged whether it may be deleted.
+func (sp *space) still(found []*leasehold.Record) (list []*leasehold.Record) {
+	for _, r := range found {
+		if now, ok := sp.records.Get(r.Path); ok && now.Create == r.Create {
+			list = append(list, now)
+		}
+	}
+	return list
+}
+
 // doomed returns the records that a deletion would delete, or a refusal if they are more than
 // one command may delete. Records whose sessions are over end first, by that and not by this
 // command, which neither counts nor reports them.

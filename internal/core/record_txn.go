@@ -48,8 +48,9 @@ func (s *State) txn(c *Txn) Answer {
 
 // A plan is what operations will do, worked out before any of them is done.
 type plan struct {
-	puts   []putting // in their order
-	items  []Item    // to acquire
+	puts   []putting             // in their order
+	doomed [][]*leasehold.Record // what each delete deletes, in their order
+	items  []Item                // to acquire
 	claims []*Claim
 
 	// The ids of claims that something is done to through their records, and of those that are released.
@@ -130,6 +131,7 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 			if refused != nil {
 				return todo, refused
 			}
+			todo.doomed = append(todo.doomed, doomed)
 			unlinked += linkedIn(doomed)
 			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
 				return todo, refuse(leasehold.Limited,
@@ -214,7 +216,7 @@ func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leas
 		}
 	}
 	todo.puts = append(todo.puts, p)
-	return todo.touches(p.own, p.takes, p.gives)
+	return todo.touches(p.own, p.keeps, p.takes, p.gives)
 }
 
 // An answering counts what a transaction answers of records as they were.
@@ -348,7 +350,8 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 		result = s.operatePut(sp, todo.puts[0])
 		todo.puts = todo.puts[1:]
 	default:
-		doomed, _ := s.doomed(sp, o.Path, o.To, o.Range) // as many as were allowed, or fewer
+		doomed := sp.still(todo.doomed[0])
+		todo.doomed = todo.doomed[1:]
 		if o.Before {
 			result.Before = doomed
 		}

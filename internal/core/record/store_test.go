@@ -40,6 +40,7 @@ func (w *world) check() error {
 	c.Table(&w.Table, Scope{
 		Name: "default", Revision: w.revision, Token: 9,
 		Session: func(id string) bool { return id == "s1" }, Bound: func(string) {},
+		Loose: func(*leasehold.Record) bool { return false },
 	})
 	c.Store(&w.Store)
 	return errors.Join(found...)

@@ -15,6 +15,8 @@ import (
 type Socket struct {
 	tcp atomic.Pointer[net.TCPConn] // closed while the socket is detached
 
+	local, remote net.Addr // kept here, since a connection that was reset does not know them
+
 	mu     sync.Mutex // guards what follows
 	fd     int        // of the socket while it is detached; else none
 	closed bool
@@ -28,7 +30,7 @@ func New(c net.Conn) net.Conn {
 	if !ok {
 		return c
 	}
-	s := &Socket{fd: none}
+	s := &Socket{fd: none, local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
 	s.tcp.Store(tcp)
 	return s
 }
@@ -62,10 +64,10 @@ func (s *Socket) CloseWrite() error { return s.tcp.Load().CloseWrite() }
 func (s *Socket) SetWriteBuffer(bytes int) error { return s.tcp.Load().SetWriteBuffer(bytes) }
 
 // LocalAddr returns the address of this end.
-func (s *Socket) LocalAddr() net.Addr { return s.tcp.Load().LocalAddr() }
+func (s *Socket) LocalAddr() net.Addr { return s.local }
 
 // RemoteAddr returns the address of the other end.
-func (s *Socket) RemoteAddr() net.Addr { return s.tcp.Load().RemoteAddr() }
+func (s *Socket) RemoteAddr() net.Addr { return s.remote }
 
 // SetDeadline limits reads and writes. Deadlines are gone after Detach.
 func (s *Socket) SetDeadline(t time.Time) error { return s.tcp.Load().SetDeadline(t) }

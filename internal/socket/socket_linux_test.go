@@ -109,3 +109,26 @@ func TestCloseWhileDetached(t *testing.T) {
 		t.Errorf("Detach says %v", err)
 	}
 }
+
+// A connection that its client resets while it is detached still has its addresses.
+func TestAddressesAfterAReset(t *testing.T) {
+	here, there := pair(t)
+	if _, err := here.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	want := there.LocalAddr().String()
+	_ = there.(*net.TCPConn).SetLinger(0)
+	_ = there.Close()
+	for {
+		if _, err := unix.Getpeername(here.fd); err != nil {
+			break // the reset has come
+		}
+	}
+	if err := here.Attach(); err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	if from := here.RemoteAddr(); from == nil || from.String() != want {
+		t.Errorf("it comes from %v, want %s", from, want)
+	}
+}

@@ -42,6 +42,9 @@ func (r *Reader) Buffered() bool {
 	return whole && err == nil
 }
 
+// Empty reports whether nothing has come that Read has not returned.
+func (r *Reader) Empty() bool { return r.r == r.w }
+
 // Read returns the next reply or push. It is valid until the next Read. After an error there
 // is no next one, unless only the time for a read was up: nothing of the reply is lost by that.
 // io.EOF is returned only between replies.

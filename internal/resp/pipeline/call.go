@@ -65,31 +65,32 @@ func (c *call) recycle() {
 	}
 }
 
-// take hands a reply to the caller, if it still waits for one. The error is ErrOutOfStep or nil.
-func (c *call) take(v *resp.Value) (broken error) {
+// take hands a reply to the caller, if it still waits for one. It reports whether a push is to follow. The error is
+// ErrOutOfStep or nil.
+func (c *call) take(v *resp.Value) (follows bool, broken error) {
 	c.mu.Lock()
 	if c.over {
 		c.mu.Unlock()
 		c.recycle()
-		return nil
+		return false, nil
 	}
 	if v.Kind == resp.Error {
 		code, text := v.Code()
 		c.err = &resp.Failure{Code: code, Text: text}
 		c.finish()
-		return nil
+		return false, nil
 	}
 	follows, err := c.answer.Take(v)
 	if follows && err == nil && c.tag != "" {
 		c.mu.Unlock()
-		return nil
+		return true, nil
 	}
 	c.err = err
 	c.finish()
 	if errors.Is(err, ErrOutOfStep) {
-		return err
+		return false, err
 	}
-	return nil
+	return false, nil
 }
 
 // lose tells the caller that there will be no reply.

@@ -82,7 +82,7 @@ type Conn struct {
 	reading bool             // somebody reads
 	alone   *call            // whose caller does; nil: the connection's own goroutine
 	unasked bool             // the socket has bytes that nobody asked for
-	waits   map[string]*call // those whose push is to follow, by their tags
+	waits   map[string]*call // those whose push is or may be to follow, by their tags
 	room    chan struct{}    // closed when there is room again; nil: there is
 	err     error            // why it has ended
 	retired bool
@@ -275,7 +275,7 @@ func (c *Conn) enqueueLocked(call *call, command []byte) {
 // now returns the time since the connection was made.
 func (c *Conn) now() time.Duration { return time.Since(c.born) }
 
-// forget drops the push of a call that was given up.
+// forget drops the push of a call that was given up, or that needs none.
 func (c *Conn) forget(tag string) {
 	if tag == "" {
 		return

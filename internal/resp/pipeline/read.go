@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/resp"
@@ -28,7 +30,7 @@ func (c *Conn) startReadingLocked(call *call) (alone bool) {
 	c.reading = true
 	if c.live.Load() == 1 && !c.unasked {
 		c.alone = call
-		c.ends.followLocked(c, call.base, call.also)
+		c.ends.followLocked(c, call)
 		return true
 	}
 	c.unasked = false
@@ -59,7 +61,7 @@ func (c *Conn) read() {
 // earlier if the caller gives up; the call then waits for a goroutine that reads on.
 func (c *Conn) readAlone(call *call) {
 	var err error
-	for err == nil && !call.isOver() {
+	for err == nil && (!call.isOver() || c.reader.Buffered()) {
 		err = c.readOne()
 	}
 	c.mu.Lock()
@@ -69,7 +71,7 @@ func (c *Conn) readAlone(call *call) {
 		c.interrupted = false
 		_ = c.conn.SetReadDeadline(time.Time{})
 	}
-	if err != nil && !interrupted {
+	if err != nil && !(interrupted && errors.Is(err, os.ErrDeadlineExceeded)) {
 		c.mu.Unlock()
 		c.fail(err)
 		return
@@ -88,15 +90,21 @@ type ends struct {
 	stop [2]func() bool
 }
 
-// followLocked has a caller that reads interrupted when one of its contexts ends; also may be nil.
-func (e *ends) followLocked(c *Conn, base, also context.Context) {
-	for i, ctx := range [...]context.Context{base, also} {
-		if ctx == nil {
+// followLocked has the caller that reads interrupted when one of its contexts ends, or has ended.
+func (e *ends) followLocked(c *Conn, call *call) {
+	for i, ctx := range [...]context.Context{call.base, call.also} {
+		if ctx == nil || ctx.Done() == nil {
 			continue
 		}
-		if done := ctx.Done(); done != nil && done != e.done[i] {
+		if done := ctx.Done(); done != e.done[i] {
 			e.dropLocked(i)
 			e.done[i], e.stop[i] = done, context.AfterFunc(ctx, c.interrupt)
+			continue
+		}
+		select {
+		case <-e.done[i]: // before this caller came to read: nobody will be told again
+			c.interruptLocked(call)
+		default:
 		}
 	}
 }
@@ -132,9 +140,10 @@ func (c *Conn) interruptLocked(call *call) {
 	}
 }
 
-// restLocked lets the connection be without a reader, if nothing is due. It reports whether it is.
+// restLocked lets the connection be without a reader, if nothing is due. It reports whether it is. What was read
+// already, and nobody asked for, must not wait for the next command: it would be taken for its reply.
 func (c *Conn) restLocked() bool {
-	if c.due.len() > 0 || len(c.waits) > 0 || c.err != nil {
+	if c.due.len() > 0 || len(c.waits) > 0 || c.err != nil || !c.reader.Empty() {
 		return false
 	}
 	c.reading = false
@@ -189,7 +198,12 @@ func (c *Conn) replied(v *resp.Value) error {
 	if call == nil {
 		return fmt.Errorf("%w: none was due", ErrOutOfStep)
 	}
-	return call.take(v)
+	tag := call.tag
+	follows, err := call.take(v)
+	if !follows {
+		c.forget(tag)
+	}
+	return err
 }
 
 // pushed hands a push to the call with its tag. Pushes without a call are for callers that gave up.
@@ -205,7 +219,8 @@ func (c *Conn) pushed(v *resp.Value) error {
 	if call == nil {
 		return nil
 	}
-	return call.take(&v.Items[2])
+	_, err := call.take(&v.Items[2])
+	return err
 }
 
 // A socketState is what a read of a socket would find.

@@ -29,6 +29,7 @@ func (s *Socket) Detach() (fd int, err error) {
 	if err != nil {
 		return none, os.NewSyscallError("fcntl", err)
 	}
+	reserve.fill()
 	s.fd = fd
 	_ = tcp.Close() // which only ends its part: the socket has another descriptor
 	return fd, nil
@@ -43,12 +44,13 @@ func (s *Socket) Attach() error {
 		return nil
 	}
 	file := os.NewFile(uintptr(s.fd), "socket")
+	defer reserve.fill() // when the file is closed, and its descriptor free
 	defer file.Close()
 	s.fd = none
 	if s.closed {
 		return net.ErrClosed
 	}
-	c, err := net.FileConn(file)
+	c, err := reserve.conn(file)
 	if err == nil {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			s.tcp.Store(tcp)

@@ -132,3 +132,50 @@ func TestAddressesAfterAReset(t *testing.T) {
 		t.Errorf("it comes from %v, want %s", from, want)
 	}
 }
+
+// A connection comes back although the process has as many descriptors as it may have.
+func TestAttachWithoutAFreeDescriptor(t *testing.T) {
+	here, there := pair(t)
+	for range 2 { // the reserve is filled again
+		if _, err := here.Detach(); err != nil {
+			t.Fatal(err)
+		}
+		restore := useUpDescriptors(t)
+		err := here.Attach()
+		restore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		echo(t, here, there, "after")
+	}
+}
+
+// useUpDescriptors lets the process open nothing more until the function that it returns is called.
+func useUpDescriptors(t *testing.T) (restore func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = min(before.Cur, 256)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	var used []int
+	for {
+		fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		used = append(used, fd)
+	}
+	return func() {
+		for _, fd := range used {
+			_ = unix.Close(fd)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -27,7 +27,21 @@ func (s *State) allowLink(namespace, session string, l *Link) *leasehold.Error {
 	if l == nil {
 		return s.allowUse(namespace, session)
 	}
+	if failure := s.allowMirror(namespace, l); failure != nil {
+		return failure
+	}
 	return s.allowAcquire(l.Acquire(namespace, session))
+}
+
+// allowMirror judges a mirror: it shows all who have the resource or want it, in records anywhere below the prefix.
+func (s *State) allowMirror(namespace string, l *Link) *leasehold.Error {
+	switch {
+	case l.Mirror == "":
+		return nil
+	case !s.permit.May(access.Read, namespace, l.Resource, nil):
+		return s.deny(access.Read, namespace, l.Resource)
+	}
+	return s.allowRecords(access.RecordWrite, namespace, l.Mirror, PrefixEnd(l.Mirror), true)
 }
 
 func (s *State) allowDelete(c *DeleteRecord) *leasehold.Error {

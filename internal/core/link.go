@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -149,7 +150,19 @@ func (s *State) mayEnd(sp *space, claim *Claim) *leasehold.Error {
 	if s.permit.May(verb, sp.name, claim.Resource, sp.claimOwner(claim.ID)) {
 		return nil
 	}
+	if !s.sees(sp, claim.ID, claim.Resource) {
+		return deny("%s may not end the lease that %s stands for: that needs the verb %s; ask an admin",
+			s.permit.Asker.Principal, claim.face().Path, verb)
+	}
 	return s.deny(verb, sp.name, claim.Resource)
+}
+
+// shownClaim names the claim that a record stands for, as the asker may know it.
+func (s *State) shownClaim(sp *space, claim *Claim) string {
+	if !s.sees(sp, claim.ID, claim.Resource) {
+		return "a lease"
+	}
+	return fmt.Sprintf("lease %q on %s", claim.ID, claim.Resource)
 }
 
 // A putting is a put that was worked out before anything is changed.
@@ -183,8 +196,8 @@ func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bo
 		p.write.Session, p.write.Lease, p.write.Loose = old.Session, old.Lease, claim.face().Stay
 		return p, nil
 	case sp.mirrors.Len() > 0 && sp.mirrored(claim.Resource) != "":
-		return p, refuse(leasehold.Refused, "%s stands for the lease or wait %q on %s, and its place in the queue: "+
-			"delete it to give that up, or keep its link", old.Path, claim.ID, claim.Resource).Err
+		return p, refuse(leasehold.Refused, "%s stands for %s, and its place in the queue: delete it to give that "+
+			"up, or keep its link", old.Path, s.shownClaim(sp, claim)).Err
 	}
 	p.gives = claim.ID
 	return p, s.mayEnd(sp, claim)
@@ -220,8 +233,8 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 	}
 	switch {
 	case claim != nil:
-		return p, refuse(leasehold.Refused, "%s stands for lease %q on %s: it can stand for another once "+
-			"that has ended", old.Path, claim.ID, claim.Resource).Err
+		return p, refuse(leasehold.Refused, "%s stands for %s: it can stand for another once that has ended",
+			old.Path, s.shownClaim(sp, claim)).Err
 	case old != nil && l.Mirror != "":
 		return p, refuse(leasehold.Refused, "%s is there already, at revision %d, and would be out of the order of "+
 			"the queue: delete it first", old.Path, old.Mod).Err
@@ -263,14 +276,21 @@ func (sp *space) roomIn(id string, more int) *leasehold.Error {
 func (s *State) mayTakeFrom(sp *space, claim *Claim, l *Link) *leasehold.Error {
 	switch {
 	case claim.waiting() || claim.Resource != l.Resource || claim.face().Made:
-		return refuse(leasehold.Refused, "lease %q is on %s, or waits: it cannot be taken as one on %s", claim.ID,
-			claim.Resource, l.Resource).Err
+		return refuse(leasehold.Refused, "%s stands for %s, which cannot be taken as one on %s: it is another, or "+
+			"waits", claim.face().Path, s.shownClaim(sp, claim), l.Resource).Err
 	case s.quarantined():
 		return s.notGiven(&Change{ID: claim.ID, Holder: l.Holder}).Err
 	case s.permit != nil && !s.permit.MayHold(access.Change, sp.name, l.Resource, l.Holder, sp.claimOwner(claim.ID)):
 		return s.deny(access.Change, sp.name, l.Resource)
+	case s.gains(sp, claim):
+		return s.withinOwn(tally{leases: 1})
 	}
 	return nil
+}
+
+// gains reports whether a lease that is taken was not the asker's before.
+func (s *State) gains(sp *space, claim *Claim) bool {
+	return s.permit != nil && !s.permit.Owns(sp.claimOwner(claim.ID))
 }
 
 // doPut does what was worked out. It cannot fail.

@@ -55,6 +55,8 @@ type plan struct {
 
 	// The ids of claims that something is done to through their records, and of those that are released.
 	linked, released []string
+
+	ends int // claims that end through their records
 }
 
 // writes returns what is put.
@@ -132,6 +134,7 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 				return todo, refused
 			}
 			todo.doomed = append(todo.doomed, doomed)
+			todo.ends += linkedIn(doomed)
 			unlinked += linkedIn(doomed)
 			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
 				return todo, refuse(leasehold.Limited,
@@ -163,20 +166,26 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 		return todo, refused
 	}
 	sp = s.orNew(sp, namespace)
-	if refused := s.roomForLinks(sp, &todo); refused != nil || acquire == nil {
-		return todo, refused
+	if acquire != nil {
+		if refused := s.allowedAcquire(sp, acquire, &todo); refused != nil {
+			return todo, refused
+		}
 	}
-	// An acquire in a transaction does not wait: it is granted with all the rest, or nothing is
-	// done.
+	return todo, s.allowedLinks(sp, &todo)
+}
+
+// allowedAcquire judges the acquire of a transaction. It does not wait: it is granted with all the rest, or nothing is
+// done.
+func (s *State) allowedAcquire(sp *space, acquire *Acquire, todo *plan) (refused *leasehold.Error) {
 	todo.items = acquire.Items()
 	if todo.claims, refused = s.prepare(sp, acquire, todo.items); refused != nil {
-		return todo, refused
+		return refused
 	}
 	if refused := s.mirrorRefuses(sp, acquire, todo.items, todo.claims); refused != nil {
-		return todo, refused
+		return refused
 	}
 	_, refused = s.admissible(sp, acquire, todo.items, todo.claims)
-	return todo, refused
+	return refused
 }
 
 // settleLinks ends what is over of all that puts with links would take, before any of them is worked out: to settle one
@@ -215,7 +224,9 @@ func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leas
 			return refused
 		}
 	}
-	todo.puts = append(todo.puts, p)
+	if todo.puts = append(todo.puts, p); p.gives != "" {
+		todo.ends++
+	}
 	return todo.touches(p.own, p.keeps, p.takes, p.gives)
 }
 
@@ -252,30 +263,6 @@ func linkedIn(list []*leasehold.Record) (n int) {
 		}
 	}
 	return n
-}
-
-// roomForLinks refuses the claims of all puts together, if there is no room for so many. One by one they were judged
-// before.
-func (s *State) roomForLinks(sp *space, todo *plan) *leasehold.Error {
-	leases, waiters := 0, 0
-	for i := range todo.puts {
-		switch p := &todo.puts[i]; {
-		case len(p.claims) == 0 || p.takes != "":
-		case p.blocked != nil:
-			waiters++
-		default:
-			leases++
-		}
-	}
-	if leases > 0 {
-		if failure := s.roomForClaims(sp, leases, false); failure != nil {
-			return failure
-		}
-	}
-	if waiters > 0 {
-		return s.roomForClaims(sp, waiters, true)
-	}
-	return nil
 }
 
 // tooWide refuses, from level 4 on, operations that would have to look at too much: gets

@@ -1,0 +1,101 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+// The claims of a transaction are judged one by one, each as if it were alone. What follows judges them together.
+
+// taking is what the claims of a transaction come to, beside those that its records stand for already.
+type taking struct {
+	tally
+	gained  int      // leases that are taken from others
+	links   int      // claims that come with records
+	waiters []*Claim // those of them that wait
+	granted []string // the resources that are taken at once
+}
+
+func (s *State) taking(sp *space, todo *plan) (t taking) {
+	t.leases = len(todo.claims)
+	for i := range todo.puts {
+		p := &todo.puts[i]
+		switch claim, _ := sp.claims.Get(p.takes); {
+		case len(p.claims) == 0:
+			continue
+		case claim != nil && s.gains(sp, claim):
+			t.gained++
+		case claim != nil:
+		case p.blocked != nil:
+			t.tally.waiters++
+			t.waiters = append(t.waiters, p.claims[0])
+		default:
+			t.leases++
+			t.granted = append(t.granted, p.claims[0].Resource)
+		}
+		t.links++
+	}
+	return t
+}
+
+// allowedLinks refuses the claims of a transaction that cannot be had together.
+func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
+	t := s.taking(sp, todo)
+	if t.links == 0 && todo.ends == 0 {
+		return nil
+	}
+	for _, c := range t.waiters {
+		if c.party() != t.waiters[0].party() {
+			return refuse(leasehold.Refused, "a transaction would wait for %s and for %s, as two that might then wait "+
+				"for each other: ask for them one after the other", t.waiters[0].Resource, c.Resource).Err
+		}
+	}
+	if failure := s.overtakes(sp, todo, &t); failure != nil {
+		return failure
+	}
+	for i := range todo.puts {
+		if p := &todo.puts[i]; len(p.claims) > 0 { // as if all were of this session: few transactions are so large
+			if failure := sp.roomIn(p.write.Session, 2*t.links+len(todo.claims)); failure != nil {
+				return failure
+			}
+		}
+	}
+	return s.roomForTaking(sp, &t)
+}
+
+// overtakes refuses to take at once what others wait for with a lower priority, if the transaction does anything else
+// to claims: when that ends one, it may be all that the others were waiting for, and they have the resource first.
+func (s *State) overtakes(sp *space, todo *plan, t *taking) *leasehold.Error {
+	resources := t.granted
+	if todo.ends > 0 {
+		for _, c := range todo.claims { // which come before whatever is released
+			resources = append(resources, c.Resource)
+		}
+	}
+	if todo.ends == 0 && len(todo.released) == 0 && len(t.waiters) == 0 {
+		return nil
+	}
+	for _, path := range resources {
+		if r, ok := sp.resources.Get(path); ok && r.Waiting > 0 {
+			return refuse(leasehold.Refused, "others wait for %s with a lower priority, and might have it before this "+
+				"transaction has, which also ends leases or waits: do that one after the other", path).Err
+		}
+	}
+	return nil
+}
+
+// roomForTaking refuses more than there is room for.
+func (s *State) roomForTaking(sp *space, t *taking) *leasehold.Error {
+	if t.leases > 0 {
+		if failure := s.claimsWithinCaps(t.leases, false); failure != nil {
+			return failure
+		}
+	}
+	if t.tally.waiters > 0 {
+		if failure := s.claimsWithinCaps(t.tally.waiters, true); failure != nil {
+			return failure
+		}
+	}
+	if failure := s.withinQuotas(sp.name, t.tally); failure != nil || s.permit == nil {
+		return failure
+	}
+	t.leases += t.gained
+	return s.withinOwn(t.tally)
+}

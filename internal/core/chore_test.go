@@ -179,37 +179,39 @@ func TestAnEntryThatIsTooMuch(t *testing.T) {
 // state is sound after each entry, one that is read from a snapshot now and then stays the
 // same, and what was put off gets done.
 func TestSmallBudgets(t *testing.T) {
-	forEachSeed(t, func(seed uint64, j journal) error {
-		budget := int(8 + seed%40)
-		s, again := &replica{State: core.NewAt(core.NewestLevel)}, core.NewAt(core.NewestLevel)
-		s.SetWork(budget)
-		for i, e := range j {
-			e.restore = nil
-			if e.commands = append(e.commands, &core.Tick{}); i%5 == 0 {
-				var err error
-				if again, err = core.Restore(copies(again.Freeze())); err != nil {
-					return err
-				}
-			}
-			again.SetWork(budget)
-			if _, err := s.apply(e); err != nil {
-				return err
-			}
-			if _, err := again.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands); err != nil {
-				return err
-			}
-			if i%7 == 6 && render(s.State) != render(again) {
-				return fmt.Errorf("at %v the state that was read from a snapshot differs", e.stamp)
-			}
-		}
-		for range 10000 {
-			if s.Chores() == 0 {
-				return s.Check()
-			}
-			if _, err := s.Apply(s.Now(), s.Wall(), []core.Command{&core.Tick{}}); err != nil {
+	forEachSeed(t, withSmallBudget)
+}
+
+func withSmallBudget(seed uint64, j journal) error {
+	budget := int(8 + seed%40)
+	s, again := &replica{State: core.NewAt(core.NewestLevel)}, core.NewAt(core.NewestLevel)
+	s.SetWork(budget)
+	for i, e := range j {
+		e.restore = nil
+		if e.commands = append(e.commands, &core.Tick{}); i%5 == 0 {
+			var err error
+			if again, err = core.Restore(copies(again.Freeze())); err != nil {
 				return err
 			}
 		}
-		return fmt.Errorf("%d chores are never done", s.Chores())
-	})
+		again.SetWork(budget)
+		if _, err := s.apply(e); err != nil {
+			return err
+		}
+		if _, err := again.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands); err != nil {
+			return err
+		}
+		if i%7 == 6 && render(s.State) != render(again) {
+			return fmt.Errorf("at %v the state that was read from a snapshot differs", e.stamp)
+		}
+	}
+	for range 10000 {
+		if s.Chores() == 0 {
+			return s.Check()
+		}
+		if _, err := s.Apply(s.Now(), s.Wall(), []core.Command{&core.Tick{}}); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d chores are never done", s.Chores())
 }

@@ -378,6 +378,7 @@ func (p *phrase) link() *core.Link {
 	l := &core.Link{
 		Resource: parts[0], Holder: parts[1], ID: cmp.Or(parts[2], parts[1]), TTL: p.duration("ttl"), Grace: p.duration("grace"),
 		Wait: p.flag("wait"), Stay: p.flag("stay"), Take: p.flag("take"), Mirror: p.option("mirror", ""),
+		Foreign: p.option("foreign", ""), MayExpire: p.flag("may-expire"),
 	}
 	return l
 }
@@ -387,7 +388,7 @@ func writeLink(l *core.Link, keep bool) string {
 		return flagged("keep-link", keep)
 	}
 	return sentence(option("link", l.Resource+":"+l.Holder+":"+l.ID), option("ttl", l.TTL), option("grace", l.Grace), flagged("wait", l.Wait),
-		flagged("stay", l.Stay), flagged("take", l.Take), option("mirror", l.Mirror))
+		flagged("stay", l.Stay), flagged("take", l.Take), option("mirror", l.Mirror), option("foreign", l.Foreign), flagged("may-expire", l.MayExpire))
 }
 
 var (

@@ -90,6 +90,7 @@ type modelClaim struct {
 	expected, long time.Duration
 	overdue        bool
 	owner          string
+	face           *modelFace
 }
 
 type modelSession struct {
@@ -117,6 +118,7 @@ type modelResource struct {
 	holds  []modelHold
 	waits  []modelWait
 	lost   []core.Time // when holders went away
+	mirror string      // below which all claims on it have records
 }
 
 // A modelRest keeps slots free after an unclean end.
@@ -243,6 +245,10 @@ func (m *model) answer(c core.Command) modelAnswer {
 		}
 	case *core.DeleteRecord:
 		if c.Range && (c.IfRevision != 0 || c.Fence.Token != 0 && c.Fence.Lease == "") {
+			return modelAnswer{text: "invalid"}
+		}
+	case *core.PutRecord:
+		if m.wrongLink(c) {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Txn:
@@ -416,6 +422,7 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 		for _, claim := range claims {
 			m.grant(claim)
 		}
+		m.mirrorClaims(claims)
 		return m.showLeases(claims)
 	}
 	for _, claim := range claims {
@@ -428,6 +435,7 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	for _, claim := range claims {
 		m.lengthened(sp, claim.resource)
 	}
+	m.mirrorClaims(claims)
 	return m.showWaiter(claims[0])
 }
 
@@ -464,6 +472,9 @@ func (m *model) mayAcquire(sp *modelSpace, c *core.Acquire) (claims []*modelClai
 		if blocked == "" && !m.canHave(sp, item, c.Priority) {
 			blocked = item.Resource
 		}
+	}
+	if m.disturbs(sp, c) {
+		return nil, "", modelAnswer{text: "refused"}
 	}
 	if blocked != "" && c.Wait == 0 {
 		return nil, "", m.held(sp, blocked, nil)
@@ -697,6 +708,9 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	if holder == claim.holder && id == claim.id {
 		return m.showLease(claim)
 	}
+	if m.isMirrored(sp, claim.resource) {
+		return modelAnswer{text: "refused"}
+	}
 	if holder != claim.holder && m.quarantined() {
 		return modelAnswer{text: "refused"}
 	}
@@ -719,6 +733,7 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 		claim.foreign = c.Foreign
 	}
 	m.intervene(claim)
+	was := claim.id
 	claim.holder, claim.id = holder, id
 	for i, unit := range m.resource(sp, claim.resource).units {
 		if slices.Contains(claim.units, unit.name) {
@@ -726,6 +741,8 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 		}
 	}
 	m.event(sp, "changed %s token %d", claim.id, claim.token)
+	m.endFace(claim, was, leasehold.IDChanged)
+	claim.face = nil
 	return m.showLease(claim)
 }
 
@@ -781,6 +798,8 @@ func (m *model) move(sp *modelSpace, c *core.Move) modelAnswer {
 		return modelAnswer{text: "refused"}
 	case claim.priority == c.Priority:
 		return m.showWaiter(claim)
+	case m.isMirrored(sp, claim.resource):
+		return modelAnswer{text: "refused"}
 	}
 	together := m.together(claim)
 	for _, one := range together {
@@ -1212,7 +1231,7 @@ func (c *modelClaim) ownEnd() (at core.Time, how leasehold.How) {
 	}
 	waits := c.token == 0
 	consider(waits && c.session == "", c.alive+core.Time(15*time.Second), leasehold.Withdrawn)
-	consider(waits, c.until, leasehold.WaitOver)
+	consider(waits && c.until != 0, c.until, leasehold.WaitOver)
 	consider(!waits && c.ttl != 0, c.alive+core.Time(c.ttl), leasehold.ByTTL)
 	consider(!waits && c.limit != 0, c.granted+core.Time(c.limit), leasehold.ByHoldLimit)
 	consider(!waits && c.breakAt != 0, c.breakAt, leasehold.ByBreak)
@@ -1343,10 +1362,12 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 		r := m.resource(c.sp, c.resource)
 		if c.token == 0 {
 			m.event(c.sp, "left %s %v", c.id, how)
+			m.endFace(c, c.id, how)
 			m.shortened(c.sp, c.resource)
 		} else {
 			m.intervene(c)
 			m.event(c.sp, "ended %s token %d %v", c.id, c.token, how)
+			m.endFace(c, c.id, how)
 			m.learn(c, how, at)
 			m.giveBack(r, c)
 			r.last = &ending
@@ -1354,7 +1375,7 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 			r.rests = append(r.rests, m.restAfter(c, ending, at)...)
 		}
 		if len(m.holders(c.sp, c.resource)) == 0 && len(m.queue(c.sp, c.resource)) == 0 {
-			r.agreed = 0
+			r.agreed, r.mirror = 0, ""
 		}
 	}
 	for _, c := range together {
@@ -1731,7 +1752,7 @@ func (m *model) showSession(s *modelSession) modelAnswer {
 		}
 	}
 	for _, r := range m.records {
-		if r.sp == s.sp && r.session == s.id {
+		if claim := m.faceOf(&r); r.sp == s.sp && r.session == s.id && (claim == nil || !claim.face.stay) {
 			claims++
 		}
 	}

@@ -19,6 +19,7 @@ type modelRecord struct {
 	create, mod, version int
 	token                leasehold.Token
 	owner                string
+	lease                string // that it is the face of
 }
 
 // A modelVersion is what a record was.
@@ -69,6 +70,13 @@ func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
 		return modelAnswer{text: "refused"}
 	}
 	value, found := m.valueOf(sp, c.Path, tellValue(c.Value, c.Large), c.From)
+	if found && (c.Link != nil || m.faceOf(old) != nil) {
+		w := modelWrite{path: c.Path, value: value, session: c.Session, keep: c.Keep}
+		if c.Fence.Lease != "" {
+			w.holder = m.claim(sp, c.Fence.Lease).holder
+		}
+		return m.putLinked(sp, c, old, w, token)
+	}
 	switch {
 	case !found:
 		return modelAnswer{text: "not-found"}
@@ -81,7 +89,8 @@ func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
 	if c.Fence.Lease != "" {
 		holder = m.claim(sp, c.Fence.Lease).holder
 	}
-	return modelAnswer{text: m.write(m.begin(c.Namespace), modelWrite{c.Path, value, c.Session, c.Keep, holder}, token).text(true)}
+	m.apart(m.begin(c.Namespace), old)
+	return modelAnswer{text: m.write(m.begin(c.Namespace), modelWrite{path: c.Path, value: value, session: c.Session, keep: c.Keep, holder: holder}, token).text(true)}
 }
 
 // valueOf is what a write puts: what it says, or what the record was at a revision.
@@ -112,6 +121,10 @@ func (m *model) delete(sp *modelSpace, c *core.DeleteRecord) modelAnswer {
 	case c.IfRevision != 0 && (old == nil || old.mod != int(c.IfRevision)):
 		return modelAnswer{text: "refused"}
 	}
+	m.settleRecords(sp, c.Path, m.endOf(c.Path, c.To, c.Range))
+	for _, r := range m.between(sp, c.Path, m.endOf(c.Path, c.To, c.Range)) {
+		m.apart(sp, &r)
+	}
 	deleted := m.deleteAll(sp, c.Path, m.endOf(c.Path, c.To, c.Range))
 	return modelAnswer{text: fmt.Sprintf("then %d, %d deleted", m.revision(sp), deleted)}
 }
@@ -135,15 +148,31 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			branch, list = "else", c.Else
 		}
 	}
+	var linked, released []string // the claims that something is done to
 	for _, o := range list {
 		switch o.Do {
 		case core.Put:
-			m.liveRecord(sp, o.Path)
+			old := m.liveRecord(sp, o.Path)
 			if _, found := m.valueOf(sp, o.Path, "", o.From); !found {
 				return modelAnswer{text: "not-found"}
 			}
+			if claim := m.faceOf(old); claim != nil {
+				if m.isMirrored(sp, claim.resource) || slices.Contains(linked, claim.id) || slices.Contains(released, claim.id) {
+					return modelAnswer{text: "refused"}
+				}
+				linked = append(linked, claim.id)
+			}
 		case core.Delete:
 			m.settleRecords(sp, o.Path, m.endOf(o.Path, o.To, o.Range))
+			for _, r := range m.between(sp, o.Path, m.endOf(o.Path, o.To, o.Range)) {
+				if r.lease == "" {
+					continue
+				}
+				if slices.Contains(linked, r.lease) || slices.Contains(released, r.lease) {
+					return modelAnswer{text: "refused"}
+				}
+				linked = append(linked, r.lease)
+			}
 		case core.ReleaseLease:
 			if m.neverWas(c.Namespace, o.ID) {
 				return modelAnswer{text: "not-found"}
@@ -151,6 +180,10 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			if m.touch(sp, o.ID) == nil && !m.wasReleased(sp, o.ID) {
 				return m.noClaim(sp, o.ID)
 			}
+			if slices.Contains(linked, o.ID) {
+				return modelAnswer{text: "refused"}
+			}
+			released = append(released, o.ID)
 		}
 	}
 	for _, o := range list {
@@ -191,6 +224,13 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		m.unbegin(sp)
 		return modelAnswer{text: "limited"}
 	}
+	for _, o := range list {
+		for _, r := range m.between(sp, o.Path, m.endOf(o.Path, o.To, o.Range)) {
+			if o.Do == core.Put || o.Do == core.Delete {
+				m.apart(sp, &r)
+			}
+		}
+	}
 	before, text := "", ""
 	for _, o := range list {
 		to := m.endOf(o.Path, o.To, o.Range)
@@ -198,7 +238,12 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		case core.Put:
 			value, _ := m.valueOf(sp, o.Path, tellValue(o.Value, o.Large), o.From)
 			holder, token := m.writerOf(sp, c, branch, o.Path)
-			text += ", " + m.write(sp, modelWrite{o.Path, value, o.Session, o.Keep, holder}, token).text(false)
+			gives := ""
+			if r := m.record(sp, o.Path); r != nil {
+				gives = r.lease
+			}
+			text += ", " + m.write(sp, modelWrite{path: o.Path, value: value, session: o.Session, keep: o.Keep, holder: holder}, token).text(false)
+			m.giveUp(sp, gives)
 		case core.Delete:
 			text += fmt.Sprintf(", %d deleted", m.deleteAll(sp, o.Path, to))
 		case core.Get:
@@ -212,6 +257,7 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			for _, claim := range claims {
 				m.grant(claim)
 			}
+			m.mirrorClaims(claims)
 			before, text = text+", ", ""
 		}
 	}
@@ -385,6 +431,10 @@ func (m *model) between(sp *modelSpace, from, to string) (list []modelRecord) {
 // seen are the records of a range whose session is not over.
 func (m *model) seen(sp *modelSpace, from, to string) []modelRecord {
 	return slices.DeleteFunc(m.between(sp, from, to), func(r modelRecord) bool {
+		if claim := m.faceOf(&r); claim != nil {
+			at := m.deadline(claim)
+			return !claim.face.stay && at != 0 && at <= m.now
+		}
 		session := m.session(r.sp, r.session)
 		return session != nil && session.end() <= m.now
 	})
@@ -404,8 +454,12 @@ func (m *model) liveRecord(sp *modelSpace, path string) *modelRecord {
 
 func (m *model) settleRecords(sp *modelSpace, from, to string) {
 	for _, r := range m.between(sp, from, to) {
-		if m.record(sp, r.path) != nil {
-			m.live(sp, r.session)
+		switch now := m.record(sp, r.path); {
+		case now == nil:
+		case now.lease != "":
+			m.touch(sp, now.lease)
+		default:
+			m.live(sp, now.session)
 		}
 	}
 }
@@ -414,11 +468,13 @@ type modelWrite struct {
 	path, value, session string
 	keep                 int
 	holder               string
+	lease                string // that it is the face of
+	loose                bool   // it does not end with its session
 }
 
 func (m *model) write(sp *modelSpace, w modelWrite, token leasehold.Token) modelRecord {
 	path, value := w.path, w.value
-	r := modelRecord{sp: sp, path: path, value: value, session: w.session, version: 1, token: token, owner: m.who}
+	r := modelRecord{sp: sp, path: path, value: value, session: w.session, version: 1, token: token, owner: m.who, lease: w.lease}
 	was := " after nothing"
 	old := m.record(sp, path)
 	m.keep(sp, old, w)
@@ -432,9 +488,13 @@ func (m *model) write(sp *modelSpace, w modelWrite, token leasehold.Token) model
 	if old != nil {
 		r.create = old.create
 	}
+	m.addRecord(r)
+	return r
+}
+
+func (m *model) addRecord(r modelRecord) {
 	m.records = append(m.records, r)
 	slices.SortFunc(m.records, func(a, b modelRecord) int { return strings.Compare(a.path, b.path) })
-	return r
 }
 
 func (m *model) shelf(sp *modelSpace, path string) *modelShelf {
@@ -493,7 +553,10 @@ func (m *model) unshelve(sp *modelSpace, path string) {
 func (m *model) deleteAll(sp *modelSpace, from, to string) (deleted int) {
 	m.settleRecords(sp, from, to)
 	for _, r := range m.between(sp, from, to) {
-		m.drop(r, 0)
+		if now := m.record(sp, r.path); now != nil {
+			m.drop(*now, 0)
+			m.giveUp(sp, r.lease)
+		}
 		deleted++
 	}
 	return deleted
@@ -519,7 +582,7 @@ func (m *model) revision(sp *modelSpace) int {
 func (r modelRecord) text(named bool) string {
 	text := fmt.Sprintf("create %d mod %d version %d token %d", r.create, r.mod, r.version, r.token)
 	if named {
-		text = r.path + " of " + r.session + " " + text
+		text = r.path + " of " + r.session + " " + text + " lease " + r.lease
 	}
 	return text
 }
@@ -527,7 +590,7 @@ func (r modelRecord) text(named bool) string {
 // And what the core says, in the same words.
 
 func recordText(r *leasehold.Record) string {
-	return fmt.Sprintf("%s of %s create %d mod %d version %d token %d", r.Path, r.Session, r.Create, r.Mod, r.Version, r.Token)
+	return fmt.Sprintf("%s of %s create %d mod %d version %d token %d lease %s", r.Path, r.Session, r.Create, r.Mod, r.Version, r.Token, r.Lease)
 }
 
 func pathValue(r *leasehold.Record) string {
@@ -650,7 +713,7 @@ func (m *model) tellVersions(sp *modelSpace, path string) (texts []string) {
 			v.written, v.holder = shelf.written, shelf.holder
 		}
 		current = ", current"
-		if session := m.session(sp, r.session); session != nil && session.end() <= m.now {
+		if len(m.seen(sp, path, path+"\x00")) == 0 {
 			current, v.deleted = "", true
 		}
 		if current != "" || shelf != nil {

@@ -25,9 +25,20 @@ var (
 // is told as a story, as short as it could be made.
 func forEachSeed(t *testing.T, wrong func(seed uint64, j journal) error) {
 	t.Parallel()
+	forEachLog(t, func(seed uint64) journal { return writeJournal(*length, seeded(seed)) }, wrong)
+}
+
+// forEachLink is forEachSeed for logs with linked records.
+func forEachLink(t *testing.T, wrong func(seed uint64, j journal) error) {
+	t.Parallel()
+	forEachLog(t, func(seed uint64) journal { return linked(seed, writeJournal(*length, seeded(seed))) }, wrong)
+}
+
+func forEachLog(t *testing.T, make func(seed uint64) journal, wrong func(seed uint64, j journal) error) {
+	t.Helper()
 	for i := range uint64(*seeds) {
 		seed := *seedFrom + i
-		j := writeJournal(*length, seeded(seed))
+		j := make(seed)
 		if err := wrong(seed, j); err != nil {
 			j, err = shortest(j, err, func(j journal) error { return wrong(seed, j) })
 			t.Fatalf("seed %d: %v\n%v", seed, err, j)
@@ -143,6 +154,10 @@ func sameSight(state *core.State, m *model) error {
 
 // answerText says of an answer what the model says of it.
 func answerText(a core.Answer) string {
+	if r := a.Record; r != nil && (a.Lease != nil || a.Waiter != nil) {
+		a.Record = nil
+		return recordText(r) + "; " + answerText(a)
+	}
 	switch {
 	case a.Err != nil && a.Err.Code == leasehold.Held:
 		return fmt.Sprintf("held (%s) waiting %d place %d forecast %v", inTheWay(a.Err.Lease), a.Err.Waiting, a.Err.Position, a.Err.Forecast)

@@ -27,6 +27,9 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
+	if slices.ContainsFunc(doomed, func(r *leasehold.Record) bool { return s.unlinkedNow(sp, r) }) {
+		sp.touched = 0
+	}
 	s.drop(sp, doomed)
 	answer := &TxnAnswer{Succeeded: true, Results: []TxnResult{{Deleted: len(doomed)}}}
 	answer.Revision = s.revisionOf(sp)

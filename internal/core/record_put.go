@@ -34,6 +34,9 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
+	if s.unlinkedNow(sp, old) {
+		sp.touched = 0
+	}
 	s.beginMirrors(sp, []putting{p})
 	r, answer := s.doPut(sp, p)
 	answer.Record = record.WithoutValue(r)

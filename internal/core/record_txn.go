@@ -36,6 +36,9 @@ func (s *State) txn(c *Txn) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
+	if todo.later {
+		sp.touched = 0
+	}
 	s.beginMirrors(sp, todo.puts)
 	results := make([]TxnResult, 0, len(list))
 	for _, o := range list {
@@ -52,6 +55,7 @@ type plan struct {
 	doomed [][]*leasehold.Record // what each delete deletes, in their order
 	items  []Item                // to acquire
 	claims []*Claim
+	later  bool // what it does has a revision after that of what time did
 
 	// The ids of claims that something is done to through their records, and of those that are released.
 	linked, released []string
@@ -227,6 +231,7 @@ func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leas
 	if todo.puts = append(todo.puts, p); p.gives != "" {
 		todo.ends++
 	}
+	todo.later = todo.later || s.unlinkedNow(sp, old)
 	return todo.touches(p.own, p.keeps, p.takes, p.gives)
 }
 
@@ -244,7 +249,7 @@ func (s *State) allowedDelete(
 		if refused := todo.touches(r.Lease); refused != nil {
 			return refused
 		}
-		if o.Before {
+		if todo.later = todo.later || s.unlinkedNow(sp, r); o.Before {
 			answered.records, answered.bytes = answered.records+1, answered.bytes+record.Bytes(r)
 		}
 	}

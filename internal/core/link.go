@@ -78,8 +78,8 @@ func (s *State) endFace(sp *space, c *Claim, how leasehold.How) {
 	})
 }
 
-// unlinkedNow reports whether a record was unlinked by the very command that is applied, because its claim was over. What
-// the command itself does to it has the next revision then: at one revision a record changes once.
+// unlinkedNow reports whether a record was unlinked by the very command that is applied, because its claim was over.
+// What the command itself does to it has the next revision then: at one revision a record changes once.
 func (s *State) unlinkedNow(sp *space, r *leasehold.Record) bool {
 	return r != nil && sp.touched == s.sequence && r.Mod == sp.revision
 }

@@ -30,6 +30,6 @@ func deny(p *policy.Permit, v policy.Verb, namespace, path string) *leasehold.Er
 
 // denyCluster refuses what belongs to no namespace.
 func denyCluster(p *policy.Permit, v policy.Verb) *leasehold.Error {
-	return denied("%s may not do this: it needs the verb %v for all namespaces and without a prefix; ask an admin, "+
-		"or see leasehold access who-can %[2]v", p.Asker.Principal, v)
+	return denied("%s may not do this: that needs the verb %v for the whole cluster, by a binding for all "+
+		"namespaces and without a prefix; ask an admin", p.Asker.Principal, v)
 }

@@ -19,10 +19,10 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubernetes COMMAND",
 		Short: "Set up kubectl and electors of Kubernetes to keep Leases here",
-		Long: `Kubernetes helps to point programs, unchanged, at this server that keep Leases of
-Kubernetes (coordination.k8s.io/v1): leader election of client-go and controller-runtime,
-and kubectl. Each Lease NAMESPACE/NAME is the resource kubernetes/NAMESPACE/NAME, whose
-holder, history and token every other command shows.`,
+		Long: `Programs that keep Leases of Kubernetes (coordination.k8s.io/v1) can keep them on this
+server, unchanged: leader election of client-go and controller-runtime, and kubectl. These
+commands set them up. The Lease NAMESPACE/NAME is the resource kubernetes/NAMESPACE/NAME,
+whose holder, history and token every other command shows.`,
 		Example: `  leasehold kubernetes config > leasehold.kubeconfig
   kubectl --kubeconfig leasehold.kubeconfig get leases -A
   leasehold describe kubernetes/apps/my-operator`,
@@ -59,13 +59,13 @@ func configure(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print a kubeconfig",
-		Long: `Config prints a kubeconfig: the server, whom to trust, and how to prove who asks. A token is
-named by its file, so that the kubeconfig is no secret; a token of a login or of a variable
-is asked for by "leasehold kubernetes credential" each time. Clients of Kubernetes send
-tokens to servers with TLS only.
+		Long: `Config prints a kubeconfig: the server, the authority to trust, and the credential to use. It
+names the file of a token, so the kubeconfig itself is no secret; a token from a login or from
+LEASEHOLD_TOKEN is fetched by "leasehold kubernetes credential" each time. Clients of
+Kubernetes send tokens only to servers with TLS.
 
-A kubeconfig has one server. In a cluster, give it the name of a load balancer, or of all
-servers: any of them answers.`,
+A kubeconfig has one server. For a cluster, use the name of a load balancer, or a name that
+resolves to all servers: any of them answers.`,
 		Example: `  leasehold kubernetes config > leasehold.kubeconfig
   leasehold kubernetes config --server https://leases.example:4653 \
       --ca ca.crt --token-file token --in apps
@@ -77,6 +77,7 @@ servers: any of them answers.`,
 		if err != nil {
 			return err
 		}
+		warnOfTokenWithoutTLS(a, c)
 		if a.Output == cli.FormatJSON {
 			return a.PrintJSON(file)
 		}
@@ -90,6 +91,15 @@ servers: any of them answers.`,
 	a.ServerFlags(cmd)
 	outputFlag(a, cmd, cli.FormatYAML, cli.FormatJSON)
 	return cmd
+}
+
+// warnOfTokenWithoutTLS says that a kubeconfig is of no use where the server asks for its token: clients of
+// Kubernetes leave the token out, and the server then answers that there is none.
+func warnOfTokenWithoutTLS(a *cli.App, c *cli.Conn) {
+	if c.Client.Token != nil && strings.HasPrefix(c.Client.Server, "http://") {
+		a.Say("warning: clients of Kubernetes send tokens only to servers with TLS: they will not send this one to %s",
+			c.Client.Server)
+	}
 }
 
 // kubeconfigOf returns the file for the servers that a command talks to.

@@ -19,13 +19,13 @@ func Doors(a *cli.App) *cobra.Command {
 		Use:   "doors",
 		Short: "Show which protocols a server speaks, where, and who is connected",
 		Long: `Doors shows which protocols the server speaks, at which address, and how many
-connections each has, by the names that clients give themselves. A client that has said
-nothing of itself is counted, and has no name.
+connections each has, by the names that clients give themselves. Clients that give no name
+are counted, but not listed.
 
-It is about the server that answers: each server of a cluster has its own clients.`,
+It shows the server that answers: each server of a cluster has its own clients.`,
 		Example: `  leasehold doors
   leasehold doors -o name
-  leasehold doors -o json | jq -r '.items[] | select(.on).name'`,
+  leasehold doors -o json | jq -r '.[] | select(.on).name'`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
@@ -43,7 +43,7 @@ It is about the server that answers: each server of a cluster has its own client
 func printDoors(a *cli.App, doors v1.Doors) error {
 	switch a.Output {
 	case cli.FormatJSON:
-		return a.PrintJSON(doors)
+		return a.PrintJSON(doors.Items)
 	case cli.FormatName:
 		for _, d := range doors.Items {
 			if err := a.PrintLine(d.Name); err != nil {
@@ -81,7 +81,7 @@ func Connect(a *cli.App) *cobra.Command {
 		Use:   "connect [TOOL]",
 		Short: "Show what to paste to reach a server with a tool",
 		Long: `Connect shows the lines to paste to reach the server with a tool, with the address and
-the namespace that this command itself uses. Without a tool it lists those that there are.`,
+the namespace that this command itself uses. Without a tool it lists the tools it knows.`,
 		Example: `  leasehold connect
   leasehold connect terraform > backend.tf
   leasehold connect curl --namespace team-a`,
@@ -105,7 +105,7 @@ the namespace that this command itself uses. Without a tool it lists those that 
 func printTools(a *cli.App, tools v1.Tools) error {
 	switch a.Output {
 	case cli.FormatJSON:
-		return a.PrintJSON(tools)
+		return a.PrintJSON(tools.Items)
 	case cli.FormatName:
 		for _, t := range tools.Items {
 			if err := a.PrintLine(t.ID); err != nil {
@@ -146,7 +146,7 @@ func printTool(a *cli.App, tools v1.Tools, id string) error {
 			return a.PrintJSON(t)
 		}
 		if !t.On {
-			a.Say("the door %s of this server is off: see leasehold serve --help", t.Door)
+			a.Say("the %s door of this server is off: leasehold serve --help shows how to open it", t.Door)
 		}
 		return printText(a, t.Text)
 	}

@@ -14,8 +14,8 @@ var tools = []door.Tool{
 		What: "An operator whose election, and nothing else, is kept here.",
 		Text: func(p door.Place) string {
 			return door.Lines("ctrl.NewManager(config, ctrl.Options{",
-				"\tLeaderElection: true, LeaderElectionID: \"my-operator\", LeaderElectionNamespace: \"apps\",",
-				"\tLeaderElectionConfig: &rest.Config{Host: \""+p.Origin+"\""+
+				"    LeaderElection: true, LeaderElectionID: \"my-operator\", LeaderElectionNamespace: \"apps\",",
+				"    LeaderElectionConfig: &rest.Config{Host: \""+p.Origin+"\""+
 					door.If(p.Access, ", BearerTokenFile: \"/path/to/token\"")+"},", "})")
 		}},
 }

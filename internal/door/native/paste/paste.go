@@ -12,7 +12,7 @@ import (
 // Tools are what our own API is used with.
 var Tools = []door.Tool{
 	{ID: "cli", Name: "Command line",
-		What: "Run a command while you hold a lease; it is stopped before the lease can be anybody else’s.",
+		What: "Run a command while you hold a lease; it is stopped before the lease can be anybody else's.",
 		Text: func(p door.Place) string {
 			return door.Lines("export LEASEHOLD_SERVER="+p.Origin,
 				door.If(named(p), "export LEASEHOLD_NAMESPACE="+p.Namespace),

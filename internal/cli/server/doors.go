@@ -81,7 +81,10 @@ func Connect(a *cli.App) *cobra.Command {
 		Use:   "connect [TOOL]",
 		Short: "Show what to paste to reach a server with a tool",
 		Long: `Connect shows the lines to paste to reach the server with a tool, with the address and
-the namespace that this command itself uses. Without a tool it lists the tools it knows.`,
+the namespace that this command itself uses. Without a tool it lists the tools it knows.
+
+Clients of etcd and Kubernetes cannot choose a namespace of Leasehold: theirs are set for
+the server, with --etcd-namespace and --kubernetes-namespace.`,
 		Example: `  leasehold connect
   leasehold connect terraform > backend.tf
   leasehold connect curl --namespace team-a`,

@@ -38,7 +38,8 @@ type Alarm struct {
 	// goes on. From level 4 on.
 	Quiet bool
 
-	filed string // its key, once it is active
+	filed     string // its key, once it is active
+	namespace string // that it is active in
 }
 
 // How many alarms can be active. Beyond it the oldest of the namespace makes room.
@@ -62,12 +63,7 @@ type alarms struct {
 	stand  [16]int    // how many there are, by kind
 	raised [16]uint64 // how often there was reason for one, by kind
 	all    int
-	past   btree.Map[uint64, alarmRef] // those about something past, by Order
-}
-
-type alarmRef struct {
-	space, key string
-	last       Time
+	past   btree.Map[uint64, *Alarm] // those about something past, by Order
 }
 
 // key identifies what an alarm is about. There is one active alarm for each key.
@@ -93,27 +89,37 @@ func about(c *Claim, kind leasehold.AlarmKind) *Alarm {
 	return &Alarm{Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session}
 }
 
-// raise makes an alarm active, or extends it. An alarm that is raised again is the newest of
-// all, so that what still goes on is the last to make room.
+// raise makes an alarm active, or extends it.
 func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
 	a.Text = fmt.Sprintf(format, args...)
+	s.activate(sp, a)
+}
+
+// activate is raise for an alarm that has its text. An alarm that is raised again is the newest of
+// all, so that what still goes on is the last to make room.
+func (s *State) activate(sp *space, a *Alarm) {
 	a.SinceWall, a.Last, a.LastWall, a.Count = s.wall, s.now, s.wall, 1
-	a.filed = a.key()
-	before, known := sp.alarms.Get(a.filed)
+	a.filed, a.namespace = a.key(), sp.name
+	// It takes its place before there is room for it: one search instead of two, and when
+	// thousands of leases end together there is one for each.
+	before, known := sp.alarms.Set(a.filed, a)
 	again := known && before.stands(s.now)
 	if again {
 		a.SinceWall, a.Count = before.SinceWall, before.Count+1
 	}
 	if known {
-		s.dropAlarm(sp, before)
+		sp.alarmOrder.Delete(before.Order)
+		s.uncountAlarm(before)
 	}
 	s.alarms.raised[a.Kind]++
 	if !s.roomForAlarm(sp) {
+		sp.alarms.Delete(a.filed)
 		return
 	}
 	s.alarms.order++
 	a.Order = s.alarms.order
-	s.fileAlarm(sp, a)
+	sp.alarmOrder.Set(a.Order, a)
+	s.countAlarm(a)
 	if !again {
 		s.tellAlarm(sp, a, leasehold.Alarmed)
 	}
@@ -142,35 +148,46 @@ func (s *State) tellAlarms() {
 	s.untold = s.untold[:0]
 }
 
-// roomForAlarm makes room for one more alarm, and reports whether there is any. If there are
-// too many in all and this namespace has none to give up, there is no room: nobody's alarms are
-// dropped for those of others.
+// roomForAlarm makes room for the alarm that is about to be counted, and reports whether there is any.
+// If there are too many in all and this namespace has none to give up, there is no room: nobody's
+// alarms are dropped for those of others.
 func (s *State) roomForAlarm(sp *space) bool {
-	if sp.alarms.Len() < maxAlarmsOne && s.alarms.all < maxAlarms {
+	if sp.alarms.Len() <= maxAlarmsOne && s.alarms.all < maxAlarms {
 		return true
 	}
-	_, oldest, ok := sp.alarmOrder.Min()
+	_, oldest, ok := sp.alarmOrder.PopMin()
 	if ok {
-		s.dropAlarm(sp, oldest)
+		sp.alarms.Delete(oldest.filed)
+		s.uncountAlarm(oldest)
 	}
 	return ok
 }
 
 func (s *State) fileAlarm(sp *space, a *Alarm) {
+	a.namespace = sp.name
 	sp.alarms.Set(a.filed, a)
 	sp.alarmOrder.Set(a.Order, a)
-	if !a.Quiet {
-		s.alarms.stand[a.Kind]++
-	}
-	s.alarms.all++
-	if a.Kind.Past() {
-		s.alarms.past.Set(a.Order, alarmRef{sp.name, a.filed, a.Last})
-	}
+	s.countAlarm(a)
 }
 
 func (s *State) dropAlarm(sp *space, a *Alarm) {
 	sp.alarms.Delete(a.filed)
 	sp.alarmOrder.Delete(a.Order)
+	s.uncountAlarm(a)
+}
+
+// countAlarm counts an alarm among those of all namespaces.
+func (s *State) countAlarm(a *Alarm) {
+	if !a.Quiet {
+		s.alarms.stand[a.Kind]++
+	}
+	s.alarms.all++
+	if a.Kind.Past() {
+		s.alarms.past.Set(a.Order, a)
+	}
+}
+
+func (s *State) uncountAlarm(a *Alarm) {
 	if !a.Quiet {
 		s.alarms.stand[a.Kind]--
 	}
@@ -183,13 +200,11 @@ func (s *State) dropAlarm(sp *space, a *Alarm) {
 // forgetAlarm drops the oldest alarm about something past if it is no longer active, and
 // reports whether it did.
 func (s *State) forgetAlarm() bool {
-	_, ref, ok := s.alarms.past.Min()
-	if !ok || ref.last.Add(leasehold.AlarmMemory) > s.now {
+	_, a, ok := s.alarms.past.Min()
+	if !ok || a.stands(s.now) {
 		return false
 	}
-	sp := s.space(ref.space)
-	a, _ := sp.alarms.Get(ref.key)
-	s.dropAlarm(sp, a)
+	s.dropAlarm(s.space(a.namespace), a)
 	return true
 }
 
@@ -252,8 +267,9 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
 	if s.alarming(sp, c, how) {
-		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource,
-			how)
+		a := about(c, leasehold.UncleanEnd)
+		a.Text = "the lease of " + c.Holder + " on " + c.Resource + " ended uncleanly (" + how.String() + ")"
+		s.activate(sp, a)
 	}
 	again := before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now
 	if again && usage.WentAway(how) && !ordinary(sp, c, how) {
@@ -413,8 +429,7 @@ type AlarmCount struct {
 
 func (s *State) countAlarms() (list []AlarmCount) {
 	stand := s.alarms.stand
-	s.alarms.past.Scan(func(_ uint64, ref alarmRef) bool {
-		a, _ := s.space(ref.space).alarms.Get(ref.key)
+	s.alarms.past.Scan(func(_ uint64, a *Alarm) bool {
 		if a.stands(s.now) {
 			return false
 		}

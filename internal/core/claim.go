@@ -307,7 +307,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	free := *r
 	kept := &afterEnd{more: r.more()} // one piece of memory for what is kept together
 	more, last := &kept.more, &kept.last
-	rest := s.ending(last, sp, c, how, at)
+	rest, rests := s.ending(last, sp, c, how, at)
 	more.Last = last
 	// Whether this end is unusual is judged by what was learned before it.
 	learned := more.usual()
@@ -315,8 +315,8 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	more.Usual = &kept.usual
 	s.vacate(sp, &free, more, c)
 	more.Rests = more.resting(s.now)
-	if rest != nil {
-		more.Rests = merged(append(more.Rests, *rest))
+	if rests {
+		more.Rests = merged(append(more.Rests, rest))
 	}
 	free.More = more
 	told := &struct {
@@ -332,7 +332,9 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	// The resource is stored, and the end is in history, before the queue is stirred: the next
 	// grant must find the resource free, and its event must come after this one.
 	s.setResource(sp, &free)
-	s.stir(sp, c.Resource)
+	if free.Waiting > 0 {
+		s.stir(sp, c.Resource)
+	}
 }
 
 // An afterEnd is what a resource keeps of a lease that ended.
@@ -386,8 +388,8 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 }
 
 // ending sets what a resource remembers of a lease that ended at some moment, and returns the rest
-// that follows; nil if there is none.
-func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Time) *Rest {
+// that follows, and whether one does.
+func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Time) (rest Rest, rests bool) {
 	*e = Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
 	t := c.terms()
 	if s.atLeast(Level4) {
@@ -397,19 +399,16 @@ func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Tim
 		e.By, e.Reason = t.BreakBy, t.BreakReason
 	}
 	if how.Clean() {
-		return nil
+		return rest, false
 	}
 	d := sp.definition(c.Resource)
-	rest := &Rest{Slots: c.Slots, Units: t.Units, After: e}
+	rest = Rest{Slots: c.Slots, Units: t.Units, After: e}
 	if d.Unclean == leasehold.AwaitAcknowledgement {
-		return rest
+		return rest, true
 	}
 	rest.Until = at.Add(max(t.Grace, d.Grace))
-	// The grace is over already, or there is none.
-	if rest.Until <= s.now || rest.Until == at {
-		return nil
-	}
-	return rest
+	// Else the grace is over already, or there is none.
+	return rest, rest.Until > s.now && rest.Until != at
 }
 
 // hold describes what the holder had of a lease that ends at some moment. After a change of

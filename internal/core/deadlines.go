@@ -63,7 +63,7 @@ func newDeadlines() timeline.Heap[dueThing] {
 		switch {
 		case a.kind != b.kind:
 			return a.kind < b.kind
-		case a.space.name != b.space.name:
+		case a.space != b.space && a.space.name != b.space.name:
 			return a.space.name < b.space.name
 		}
 		return a.key < b.key

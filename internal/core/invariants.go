@@ -350,8 +350,8 @@ func (c *checker) alarms(s *State) {
 				"%s: alarm %q stands at %d, and is not there", sp.name, key, a.Order)
 			if a.Kind.Past() {
 				past++
-				ref, _ := s.alarms.past.Get(a.Order)
-				c.that(ref == alarmRef{sp.name, key, a.Last}, "%s: alarm %q is not forgotten when it should be",
+				listed, _ := s.alarms.past.Get(a.Order)
+				c.that(listed == a && a.namespace == sp.name, "%s: alarm %q is not forgotten when it should be",
 					sp.name, key)
 			}
 			if a.Kind == leasehold.HeldLong {

@@ -170,9 +170,9 @@ func (v *view) showHolders(
 			status.Holding--
 			status.Used -= int(c.Slots)
 			ending := new(Ending)
-			rest := v.s.ending(ending, sp, c, how, at)
-			if last = ending; rest != nil {
-				rests = append(rests, *rest)
+			rest, follows := v.s.ending(ending, sp, c, how, at)
+			if last = ending; follows {
+				rests = append(rests, rest)
 			}
 			return true
 		}

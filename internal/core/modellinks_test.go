@@ -16,19 +16,25 @@ import (
 
 // TestModelAgreesOnLinks asks the dumb model about logs in which most puts link, or touch what is linked.
 func TestModelAgreesOnLinks(t *testing.T) {
-	forEachLink(t, func(_ uint64, j journal) error { return againstModel(j) })
+	t.Parallel()
+	forEachLog(t, linkedLog, func(_ uint64, j journal) error { return againstModel(j) })
 }
 
-// TestReplicasAgreeOnLinks is TestReplicasAgree for such logs, and TestSmallBudgetsOfLinks is TestSmallBudgets.
+// TestReplicasAgreeOnLinks is TestReplicasAgree for logs in which transactions link, too, and nest each other, which the
+// model does not know; and TestSmallBudgetsOfLinks is TestSmallBudgets.
 func TestReplicasAgreeOnLinks(t *testing.T) {
-	forEachLink(t, func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
+	t.Parallel()
+	forEachLog(t, nestedLog, func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
 }
 
-func TestSmallBudgetsOfLinks(t *testing.T) { forEachLink(t, withSmallBudget) }
+func TestSmallBudgetsOfLinks(t *testing.T) {
+	t.Parallel()
+	forEachLog(t, nestedLog, withSmallBudget)
+}
 
 // TestStoriesSayLinks is TestStoriesSayTheCommands for such logs.
 func TestStoriesSayLinks(t *testing.T) {
-	for _, e := range linked(*seedFrom, writeJournal(2000, seeded(*seedFrom))) {
+	for _, e := range nestedLog(*seedFrom) {
 		for _, c := range e.commands {
 			again, err := parseCommand(writeCommand(c))
 			if err != nil || !reflect.DeepEqual(again, c) {
@@ -38,16 +44,14 @@ func TestStoriesSayLinks(t *testing.T) {
 	}
 }
 
-// linked makes most puts of a log ones of linked records, and aims much else at them.
-func linked(seed uint64, j journal) journal {
-	j = slices.Clone(j)
+// linkedLog is a log in which most puts are ones of linked records, and much else is aimed at them.
+func linkedLog(seed uint64) journal {
+	j := writeJournal(*length, seeded(seed))
 	for i := range j {
 		chance := rand.New(rand.NewPCG(seed, uint64(j[i].stamp)))
-		commands := slices.Clone(j[i].commands)
-		for n, c := range commands {
-			commands[n] = linkedCommand(chance, c)
+		for n, c := range j[i].commands {
+			j[i].commands[n] = linkedCommand(chance, c)
 		}
-		j[i].commands = commands
 	}
 	return j
 }
@@ -92,6 +96,48 @@ func linkedCommand(chance *rand.Rand, c core.Command) core.Command {
 		}
 	}
 	return c
+}
+
+// nestedLog is linkedLog with transactions that link records, and that nest some of what they do.
+func nestedLog(seed uint64) journal {
+	j := linkedLog(seed)
+	for i := range j {
+		chance := rand.New(rand.NewPCG(seed, ^uint64(j[i].stamp)))
+		for n, c := range j[i].commands {
+			if txn, ok := c.(*core.Txn); ok {
+				changed := *txn
+				changed.Then, changed.Else = nestedOps(chance, changed.Namespace, txn.Then), nestedOps(chance, changed.Namespace, txn.Else)
+				j[i].commands[n] = &changed
+			}
+		}
+	}
+	return j
+}
+
+func nestedOps(chance *rand.Rand, namespace string, list []core.Op) []core.Op {
+	list = slices.Clone(list)
+	for i := range list {
+		o := &list[i]
+		if o.Do == core.Put && o.Large == nil && o.From == 0 && chance.IntN(2) == 0 {
+			put := linkedPut(chance, core.PutRecord{Namespace: namespace, Path: o.Path, Value: o.Value, Session: o.Session}).(*core.PutRecord)
+			*o = core.Op{Do: core.Put, Path: put.Path, Value: put.Value, Session: put.Session, Keep: o.Keep, Link: put.Link, KeepLink: put.KeepLink}
+		}
+		if o.Do == core.Put && o.Link == nil && chance.IntN(6) == 0 {
+			*o = core.Op{Do: core.Put, Path: o.Path, KeepValue: true, KeepSession: chance.IntN(2) == 0}
+		}
+		if o.Do == core.Get && o.Range && chance.IntN(2) == 0 {
+			o.Select = core.Selection{By: oneOfThese(chance, core.ByPath, core.ByCreate, core.ByMod, core.ByValue), Descend: chance.IntN(2) == 0, MaxCreate: leasehold.Revision(chance.IntN(40))}
+		}
+	}
+	if len(list) > 0 && chance.IntN(3) == 0 {
+		at := chance.IntN(len(list))
+		inner := &core.Txn{If: []core.Compare{{What: core.RecordLease, Is: core.NotEqual, Path: "a", Range: true, Text: linkID(chance)}}, Then: list[at:]}
+		if chance.IntN(2) == 0 {
+			inner.Then, inner.Else = nil, list[at:]
+		}
+		list = append(slices.Clone(list[:at]), core.Op{Do: core.Nested, Txn: inner})
+	}
+	return list
 }
 
 func oneOfThese[T any](chance *rand.Rand, list ...T) T { return list[chance.IntN(len(list))] }

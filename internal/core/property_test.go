@@ -28,12 +28,6 @@ func forEachSeed(t *testing.T, wrong func(seed uint64, j journal) error) {
 	forEachLog(t, func(seed uint64) journal { return writeJournal(*length, seeded(seed)) }, wrong)
 }
 
-// forEachLink is forEachSeed for logs with linked records.
-func forEachLink(t *testing.T, wrong func(seed uint64, j journal) error) {
-	t.Parallel()
-	forEachLog(t, func(seed uint64) journal { return linked(seed, writeJournal(*length, seeded(seed))) }, wrong)
-}
-
 func forEachLog(t *testing.T, make func(seed uint64) journal, wrong func(seed uint64, j journal) error) {
 	t.Helper()
 	for i := range uint64(*seeds) {

@@ -175,6 +175,27 @@ func TestAnEntryThatIsTooMuch(t *testing.T) {
 	}
 }
 
+// TestAPutThatRenewsIsCarriedOut: who renews by putting its record loses no lease because an entry has much to do.
+func TestAPutThatRenewsIsCarriedOut(t *testing.T) {
+	d := newDesk(t)
+	put := &core.PutRecord{Namespace: ns, Path: "k", Value: "1", Link: &core.Link{Resource: "k", ID: "k", Holder: "h", TTL: time.Minute, Stay: true}}
+	d.must(put)
+	var many []core.Command
+	for i := range 3000 {
+		many = append(many, &core.Acquire{Namespace: ns, Resource: fmt.Sprint("r", i), ID: fmt.Sprint("i", i), Holder: "h", TTL: time.Minute})
+	}
+	again, begins := *put, *put
+	again.Value, again.Fence.Lease = "2", "k"
+	begins.Path, begins.Link = "other", &core.Link{Resource: "other", ID: "other", Holder: "h", TTL: time.Minute}
+	result := d.apply(append(many, &again, &begins)...)
+	if a := result.Answers[3000]; a.Err != nil || a.Lease == nil || a.Record.Version != 2 {
+		t.Errorf("the renewal answers %+v", a)
+	}
+	if a := result.Answers[3001]; !errors.Is(a.Err, leasehold.ErrUnavailable) {
+		t.Errorf("a put that takes something answers %+v", a)
+	}
+}
+
 // TestSmallBudgets applies random logs with budgets so small that much is put off: the
 // state is sound after each entry, one that is read from a snapshot now and then stays the
 // same, and what was put off gets done.

@@ -112,7 +112,7 @@ func recordWeight(r *leasehold.Record) int {
 	if r == nil {
 		return 0
 	}
-	return fixed + record.ValueBytes(r.Value, r.Large) + len(r.Session)
+	return fixed + record.ValueBytes(r.Value, r.Large) + len(r.Session) + len(r.Lease)
 }
 
 // A History is the events of one namespace that are still known, oldest first. It stays as it

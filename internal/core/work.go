@@ -79,6 +79,9 @@ func (s *State) crammed(c Command) *leasehold.Error {
 	if !s.work.spent() {
 		return nil
 	}
+	if put, ok := c.(*PutRecord); ok && put.Renews() {
+		return nil
+	}
 	switch c.(type) {
 	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *AcknowledgeAlarm, *OpenSession, *PutRecord,
 		*DeleteRecord, *Txn, *Define, *Undefine, *ChangeAccess:

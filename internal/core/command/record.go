@@ -38,6 +38,10 @@ func (c *PutRecord) space() string    { return c.Namespace }
 func (c *PutRecord) request() Request { return c.Request }
 func (c *PutRecord) subject() string  { return "put " + c.Path }
 
+// Renews reports whether a put is a renewal whatever the state: it is fenced by the very lease that it links to, and so
+// begins none.
+func (c *PutRecord) Renews() bool { return c.Link != nil && c.Fence.Lease == c.Link.ID }
+
 // ValidateAt refuses, below level 4, what is new at that level.
 func (c *PutRecord) ValidateAt(level Level) error {
 	if level < Level4 && (c.Link != nil || c.KeepLink) {

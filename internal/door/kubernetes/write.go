@@ -148,7 +148,7 @@ func (c *call) change(l *object.Lease, p present) error {
 		return c.finish(l, p)
 	}
 	err := c.put(l, p)
-	if errors.Is(err, leasehold.ErrRefused) {
+	if errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrLost) {
 		return c.whyRefused(err, p)
 	}
 	return err
@@ -194,6 +194,9 @@ func (c *call) put(l *object.Lease, p present) error {
 	// A write that leaves the spec as it is, such as that of a label, is no sign of life of the holder.
 	if command.KeepLink = p.record != nil && p.record.Lease != "" && sameSpec(l, p.lease); !command.KeepLink {
 		command.Link = c.linkTo(l, p.record, p.lease)
+	}
+	if command.Link != nil && p.record != nil && command.Link.ID == p.record.Lease {
+		command.Fence.Lease = p.record.Lease // a renewal: it goes on when nothing new is taken
 	}
 	answer, err := c.do(command)
 	if err != nil {

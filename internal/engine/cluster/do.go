@@ -174,9 +174,11 @@ func (e *Engine) leaderIsFull() bool {
 
 // keepsOrEnds reports whether a holder keeps what it has by a command, or gives it back.
 func keepsOrEnds(command core.Command) bool {
-	switch command.(type) {
+	switch c := command.(type) {
 	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
 		return true
+	case *core.PutRecord:
+		return c.Renews()
 	}
 	return false
 }

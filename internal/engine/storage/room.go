@@ -368,9 +368,11 @@ func (r *room) Applied(bytes int) { r.added.Add(int64(bytes)) }
 // NeedsRoom reports whether a command adds to what is on the disk of each server for longer
 // than a snapshot takes to clear.
 func NeedsRoom(command core.Command) bool {
-	switch command.(type) {
-	case *core.Acquire, *core.OpenSession, *core.PutRecord, *core.Txn:
+	switch c := command.(type) {
+	case *core.Acquire, *core.OpenSession, *core.Txn:
 		return true
+	case *core.PutRecord:
+		return !c.Renews()
 	}
 	return false
 }

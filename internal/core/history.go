@@ -19,8 +19,8 @@ import (
 const maxHistory = 64 << 20
 
 // revise returns the revision that the current command makes in a namespace. A command makes
-// one revision at most, however many events it has, and none if it changes nothing; only the one that mirrors a
-// resource makes more.
+// one revision at most, however many events it has, and none if it changes nothing. Two make more: one that mirrors a
+// resource, and one that writes a record which it has unlinked first, because its claim was over.
 func (s *State) revise(sp *space) leasehold.Revision {
 	if sp.touched != s.sequence {
 		sp.touched, sp.n, sp.changed = s.sequence, 0, s.now

@@ -128,8 +128,8 @@ func TestElection(t *testing.T) {
 
 func TestSTM(t *testing.T) {
 	compare(t, func(w *world) {
-		for key, value := range map[string]string{"from": "100", "to": "0"} {
-			_, err := w.client.Put(w.ctx, key, value)
+		for _, pair := range [][2]string{{"from", "100"}, {"to", "0"}} {
+			_, err := w.client.Put(w.ctx, pair[0], pair[1])
 			w.must(err)
 		}
 		for _, level := range []concurrency.Isolation{concurrency.SerializableSnapshot, concurrency.Serializable,

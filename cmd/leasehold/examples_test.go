@@ -89,6 +89,9 @@ var elsewhere = []struct{ prefix, why, file string }{
 	{"leasehold login", "it needs a server with access on", "testdata/login.txtar"},
 	{"leasehold logout", "it needs a server with access on", "testdata/login.txtar"},
 	{"leasehold context", "it needs a person's contexts", "testdata/context.txtar"},
+	{"kubectl ", "the real one is in test/compat/kubernetes", ""},
+	{"leasehold kubernetes config --server", "it needs a server with certificates", "testdata/kubernetes.txtar"},
+	{"leasehold kubernetes credential", "it needs somebody who has logged in", "testdata/kubernetes.txtar"},
 	{"while sleep 10", "it is a loop without end", ""},
 	{"leasehold completion zsh", "it needs zsh", "testdata/completion.txtar"},
 }

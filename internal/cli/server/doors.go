@@ -40,17 +40,22 @@ It shows the server that answers: each server of a cluster has its own clients.`
 	return cmd
 }
 
+// printEach prints a line for each item.
+func printEach[T any](a *cli.App, items []T, line func(T) string) error {
+	for _, item := range items {
+		if err := a.PrintLine(line(item)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func printDoors(a *cli.App, doors v1.Doors) error {
 	switch a.Output {
 	case cli.FormatJSON:
 		return a.PrintJSON(doors.Items)
 	case cli.FormatName:
-		for _, d := range doors.Items {
-			if err := a.PrintLine(d.Name); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(a, doors.Items, func(d v1.DoorStatus) string { return d.Name })
 	}
 	columns := []cli.Column{{Name: "DOOR"}, {Name: "ADDRESS"}, {Name: "CONNECTIONS", Right: true}, {Name: "CLIENTS"}}
 	var rows [][]string
@@ -110,12 +115,7 @@ func printTools(a *cli.App, tools v1.Tools) error {
 	case cli.FormatJSON:
 		return a.PrintJSON(tools.Items)
 	case cli.FormatName:
-		for _, t := range tools.Items {
-			if err := a.PrintLine(t.ID); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(a, tools.Items, func(t v1.Tool) string { return t.ID })
 	}
 	columns := []cli.Column{{Name: "TOOL"}, {Name: "DOOR"}, {Name: "WHAT"}}
 	var rows [][]string

@@ -43,7 +43,7 @@ func (s authServer) prove(ctx context.Context, secret string) error {
 	return err
 }
 
-// AuthStatus tells whether there are rules who may do what.
+// AuthStatus reports whether access is on.
 func (s authServer) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
 	return &pb.AuthStatusResponse{Header: s.header(s.known()), Enabled: s.backend.AccessOn(), AuthRevision: 1}, nil
 }
@@ -53,7 +53,7 @@ type healthServer struct {
 	*Door
 }
 
-// Check tells whether the server can answer.
+// Check reports whether the server can answer.
 func (s healthServer) Check(
 	ctx context.Context, _ *grpc_health_v1.HealthCheckRequest,
 ) (*grpc_health_v1.HealthCheckResponse, error) {
@@ -69,7 +69,7 @@ func (d *Door) healthy(ctx context.Context) grpc_health_v1.HealthCheckResponse_S
 	return grpc_health_v1.HealthCheckResponse_SERVING
 }
 
-// Watch tells whether the server can answer, now and when that changes.
+// Watch reports whether the server can answer, now and at each change.
 func (s healthServer) Watch(
 	_ *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse],
 ) error {

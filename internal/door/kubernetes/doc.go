@@ -13,5 +13,5 @@
 // Kubernetes does. Package object knows the objects.
 //
 // Kubernetes has no clock in its server: an elector watches a Lease for its whole duration before it takes over, and
-// whoever writes first wins. What this door adds is said in docs/doors/kubernetes.md for users.
+// the first writer wins. What this door adds is said in docs/doors/kubernetes.md for users.
 package kubernetes

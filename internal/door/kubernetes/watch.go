@@ -326,7 +326,7 @@ func (s *stream) flush() bool {
 	return err == nil
 }
 
-// object returns the object of an event's record as the reader sees it; nil if it is none that it wants.
+// object returns the object of an event's record as the reader sees it; nil if the reader does not want it.
 func (s *stream) object(r *leasehold.Record) *object.Lease {
 	if r == nil {
 		return nil

@@ -46,6 +46,10 @@ type Alarm struct {
 const (
 	maxAlarms    = 10000 // in all namespaces
 	maxAlarmsOne = 1000  // in one
+
+	// maxAlarmsAtOnce is how many alarms of leases that ended one command raises, from level 4 on: when thousands end
+	// together nobody looks at each, the newest would drive out the rest anyway, and their events would cost as much as the ends.
+	maxAlarmsAtOnce = 100
 )
 
 // What is worth an alarm, besides what is in usual.go.
@@ -266,7 +270,11 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 	if c.Overdue {
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
-	if s.alarming(sp, c, how) {
+	switch {
+	case !s.alarming(sp, c, how):
+	case s.atLeast(Level4) && len(s.untold) >= maxAlarmsAtOnce && !sp.awaitsAcknowledgement(c):
+		s.alarms.raised[leasehold.UncleanEnd]++
+	default:
 		a := about(c, leasehold.UncleanEnd)
 		a.Text = "the lease of " + c.Holder + " on " + c.Resource + " ended uncleanly (" + how.String() + ")"
 		s.activate(sp, a)
@@ -292,8 +300,12 @@ func (s *State) alarming(sp *space, c *Claim, how leasehold.How) bool {
 
 // ordinary reports whether a lease expired that was meant to, and nobody has to acknowledge it.
 func ordinary(sp *space, c *Claim, how leasehold.How) bool {
-	return how == leasehold.ByTTL && c.terms().MayExpire &&
-		sp.definition(c.Resource).Unclean != leasehold.AwaitAcknowledgement
+	return how == leasehold.ByTTL && c.terms().MayExpire && !sp.awaitsAcknowledgement(c)
+}
+
+// awaitsAcknowledgement reports whether nobody gets what a lease had until somebody has looked at its unclean end.
+func (sp *space) awaitsAcknowledgement(c *Claim) bool {
+	return sp.definition(c.Resource).Unclean == leasehold.AwaitAcknowledgement
 }
 
 // lookedAt clears the alarms that tell of what was acknowledged on a resource. From level 4 on

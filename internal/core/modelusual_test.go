@@ -137,8 +137,10 @@ func (m *model) learn(c *modelClaim, how leasehold.How, at core.Time) {
 
 func (m *model) alarmEnd(c *modelClaim, how leasehold.How, at core.Time) {
 	m.clear(c.sp, leasehold.HeldLong, c.id)
-	routine := how == leasehold.ByTTL && c.mayExpire && m.definition(c.sp, c.resource).Unclean != leasehold.AwaitAcknowledgement
-	if how == leasehold.ByTTL && !routine || how == leasehold.ByHoldLimit || how == leasehold.ByBreak && m.level < core.Level4 {
+	awaited := m.definition(c.sp, c.resource).Unclean == leasehold.AwaitAcknowledgement
+	routine := how == leasehold.ByTTL && c.mayExpire && !awaited
+	tooMany := m.level >= core.Level4 && len(m.untold) >= 100 && !awaited
+	if !tooMany && (how == leasehold.ByTTL && !routine || how == leasehold.ByHoldLimit || how == leasehold.ByBreak && m.level < core.Level4) {
 		m.raise(c.sp, leasehold.UncleanEnd, c.resource).token = c.token
 	}
 	if how != leasehold.ByTTL && how != leasehold.SessionExpired {

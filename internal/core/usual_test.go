@@ -65,6 +65,29 @@ func TestAlarmsOfANamespaceAreBounded(t *testing.T) {
 	}
 }
 
+// TestLeasesThatEndTogetherRaiseAHundredAlarms: all of them are counted, and one that somebody has to acknowledge has its alarm.
+func TestLeasesThatEndTogetherRaiseAHundredAlarms(t *testing.T) {
+	t.Parallel()
+	s := NewAt(NewestLevel)
+	apply(t, s, 0, &Define{Namespace: "default", Definition: leasehold.Definition{Path: "z/", Unclean: leasehold.AwaitAcknowledgement}})
+	const leases = 5 * maxAlarmsAtOnce
+	for i := range leases {
+		apply(t, s, 0, &Acquire{Namespace: "default", Resource: fmt.Sprintf("r%05d", i), ID: fmt.Sprintf("a%05d", i), Holder: "ann", TTL: time.Second})
+	}
+	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "z/disk", ID: "z", Holder: "ann", TTL: time.Second})
+	apply(t, s, time.Second, &Tick{})
+	list, _ := s.View(0).Alarms("default", AlarmQuery{Most: leases})
+	if len(list) != maxAlarmsAtOnce+1 || list[0].Resource != "z/disk" {
+		t.Errorf("%d alarms, the newest about %s", len(list), list[0].Resource)
+	}
+	if n := s.View(0).Counts().Alarms[leasehold.UncleanEnd-1]; n.Raised != leases+1 {
+		t.Errorf("%d were raised", n.Raised)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAlarmsOfAllAreBounded: with ten thousand alarms in ten namespaces, an eleventh
 // gets room of its own and of nobody else, until some are forgotten.
 func TestAlarmsOfAllAreBounded(t *testing.T) {

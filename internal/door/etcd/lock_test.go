@@ -129,32 +129,6 @@ func TestPutOnAClaim(t *testing.T) {
 	})
 }
 
-// A client that does not take what it is sent is cut off, and costs nobody else anything.
-func TestSlowWatcher(t *testing.T) {
-	inWorld(t, func(w *world) {
-		conn := dial(t, w.pipe.Dial)
-		defer conn.Close()
-		stream, err := pb.NewWatchClient(conn).Watch(w.ctx)
-		w.must(err)
-		w.must(stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
-			CreateRequest: &pb.WatchCreateRequest{Key: []byte("k"), PrevKv: true}}}))
-		_, err = stream.Recv()
-		w.must(err)
-		value := strings.Repeat("v", 60<<10)
-		for range 40 {
-			w.put("k", value, 0)
-		}
-		time.Sleep(2 * slowTime)
-		w.put("k", "small", 0)
-		for err == nil {
-			_, err = stream.Recv()
-		}
-		if status.Code(err) != codes.Unavailable {
-			t.Errorf("the slow stream ends with %v", err)
-		}
-	})
-}
-
 // Ten thousand watches that nothing happens to cost less than 100 MB, with their clients.
 func TestIdleWatches(t *testing.T) {
 	const conns, each = 100, 100

@@ -103,11 +103,11 @@ func (s watchServer) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, pb.W
 	w := &watchStream{Door: s.Door, ctx: ctx, stream: stream, all: map[int64]*watched{}}
 	w.slow = time.AfterFunc(slowTime, w.cut)
 	w.slow.Stop()
-	err = w.run()
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil && stream.Context().Err() != nil {
+	err = s.streamEnded(ctx, w.run())
+	if errors.Is(err, context.Canceled) && stream.Context().Err() != nil {
 		return rpctypes.ErrGRPCWatchCanceled
 	}
-	return s.streamEnded(ctx, err)
+	return err
 }
 
 // cut closes the connection of a client that does not take what it is sent: there is no other way to end a write that
@@ -254,7 +254,8 @@ func mayFollow(permit *access.Permit, namespace string, keys span) bool {
 
 // add gives a watch its id.
 func (s *watchStream) add(r *pb.WatchCreateRequest, keys span) *watched {
-	w := &watched{id: r.WatchId, keys: keys, previous: r.PrevKv, fragment: r.Fragment, progress: r.ProgressNotify}
+	w := &watched{id: r.WatchId, keys: keys, previous: r.PrevKv, fragment: r.Fragment, progress: r.ProgressNotify,
+		quiet: true}
 	if w.id == 0 {
 		for s.all[s.next] != nil {
 			s.next++

@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -306,5 +307,34 @@ func TestWatch(t *testing.T) {
 		r := next("compacted", c.Watch(ctx, "w/1", clientv3.WithRev(2)))
 		w.say("compacted to where it was %v", r.CompactRevision == last.Header.Revision)
 		next("backwards", c.Watch(ctx, "b", clientv3.WithRange("a")))
+	})
+}
+
+// Much that happened at one revision is one answer to a program, also if it comes in fragments.
+func TestFragments(t *testing.T) {
+	compare(t, func(w *world) {
+		const keys = 60
+		value := strings.Repeat("v", 60<<10)
+		for i := range keys {
+			_, err := w.client.Put(w.ctx, fmt.Sprintf("f/%02d", i), value)
+			w.must(err)
+		}
+		options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithCreatedNotify()}
+		for _, fragments := range []bool{true, false} {
+			if fragments {
+				options = append(options, clientv3.WithFragment())
+			}
+			events := w.client.Watch(w.ctx, "f/", options...)
+			<-events
+			_, err := w.client.Delete(w.ctx, "f/", clientv3.WithPrefix())
+			w.must(err)
+			r := <-events
+			w.say("%d events at once, error %v, fragments %v", len(r.Events), r.Err(), fragments)
+			for _, e := range r.Events {
+				w.say("%s, before %d bytes", e.Kv.Key, len(e.PrevKv.GetValue()))
+			}
+			_, err = w.client.Put(w.ctx, "f/00", "again")
+			w.must(err)
+		}
 	})
 }

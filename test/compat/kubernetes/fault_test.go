@@ -1,15 +1,20 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
 // A lossy connection loses the answer to one request: the server has done it, and the client never hears of it.
@@ -101,4 +106,87 @@ func TestServerDiesInAnElection(t *testing.T) {
 	ann.stop()
 	<-ann.closed
 	elected(t, bob)
+}
+
+// A brittle transport goes to one server after the other, and breaks the body of every watch after some reads.
+type brittle struct {
+	http.RoundTripper
+	servers []*server
+	turn    atomic.Int64
+	broken  atomic.Int64
+}
+
+func (b *brittle) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := b.servers[b.turn.Add(1)%int64(len(b.servers))]
+	r = r.Clone(r.Context())
+	r.URL.Host = strings.TrimPrefix(s.url, "http://")
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil && r.URL.Query().Get("watch") != "" {
+		response.Body = &brittleBody{ReadCloser: response.Body, of: b, left: 20}
+	}
+	return response, err
+}
+
+type brittleBody struct {
+	io.ReadCloser
+	of   *brittle
+	left int
+}
+
+func (b *brittleBody) Read(p []byte) (int, error) {
+	if b.left--; b.left < 0 {
+		b.of.broken.Add(1)
+		return 0, syscall.ECONNRESET
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// An informer whose connections break again and again, and that finds another server each time, sees every change of a
+// Lease, in order.
+func TestInformerResumes(t *testing.T) {
+	cluster := startCluster(t)
+	apps := leases(t, cluster[0].config(), "apps")
+	l := mustCreate(t, apps, lease("resumes", "0", 3600))
+	b := &brittle{servers: cluster}
+	c := cluster[0].config()
+	c.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+		b.RoundTripper = next
+		return b
+	}
+	client, err := coordination.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer, told := newInformer(client, "apps", ""), &seen{}
+	if _, err := informer.AddEventHandler(told.handler()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { informer.Run(ctx.Done()) })
+	told.await(t, "added resumes 0")
+	const changes = 60
+	for i := 1; i <= changes; i++ {
+		l.Spec.HolderIdentity = new(fmt.Sprint(i))
+		if l, err = apps.Update(t.Context(), l, meta.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told.await(t, fmt.Sprint("changed resumes ", changes))
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	if len(told.list) != changes+1 {
+		t.Errorf("it was told %q", told.list)
+	}
+	for i, line := range told.list[1:] {
+		if want := fmt.Sprint("changed resumes ", i+1); line != want {
+			t.Fatalf("it was told %q as change %d", line, i+1)
+		}
+	}
+	t.Logf("%d changes, with %d connections broken", changes, b.broken.Load())
+	if b.broken.Load() == 0 {
+		t.Error("no connection was broken")
+	}
 }

@@ -9,6 +9,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -248,6 +249,10 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 		}
 		s.tellAlarms()
 		answers[i], ends[i] = answer, len(s.events)
+		// If one command made an event the others probably do: room for all is made at once.
+		if len(s.events) > 0 && cap(s.events) < len(commands) {
+			s.events = slices.Grow(s.events, len(commands))
+		}
 	}
 	s.permit, s.asker = nil, nil // those who read are judged by themselves
 	// About twice as much is forgotten as an entry can add. So the tables come down to their

@@ -135,6 +135,9 @@ func (n *Node) acceptRelay(e Relayed) {
 
 // tellPlaces tells other nodes where in the log their commands are.
 func (n *Node) tellPlaces(b *batch, index uint64) {
+	if !slices.ContainsFunc(b.calls, func(c Call) bool { return c.from != 0 }) {
+		return // as nearly always: spare it the map
+	}
 	places := map[uint64][]Placement{}
 	for i, c := range b.calls {
 		if c.from != 0 {

@@ -42,6 +42,8 @@ func (f *File) Read(rejected string) (string, error) {
 func (f *File) readAgain(rejected string) error {
 	info, err := os.Stat(f.path)
 	switch {
+	case f.path == "":
+		return unreadable("no file is named: give the path of one")
 	case err != nil:
 		return unreadable("%v", err)
 	case info.Size() > maxTokenFile || !info.Mode().IsRegular() && info.Size() != 0:

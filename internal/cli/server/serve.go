@@ -93,14 +93,16 @@ func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 	defer context.AfterFunc(ctx, func() {
 		a.Say("stopping: finishing what is under way; a second signal ends it at once")
 	})()
+	what := "the server could not start"
 	err = serve(ctx, node.Config{Server: settings.Server, Version: a.Version, Log: a.Stderr}, func(s node.Serving) {
+		what = "the server stopped"
 		greet(a, s, settings.Server)
 	})
 	var known *leasehold.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return cli.Failure(leasehold.Unavailable, "the server stopped: %v", err)
+	return cli.Failure(leasehold.Unavailable, "%s: %v", what, err)
 }
 
 // greet says where the server is and what to do first. Where log lines are JSON, it is one of them,

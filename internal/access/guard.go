@@ -27,7 +27,7 @@ var _ engine.Engine = (*Guard)(nil)
 
 // New returns a guard before an engine.
 func New(e engine.Engine) *Guard {
-	g := &Guard{engine: e}
+	g := &Guard{engine: e, streams: streams{waits: map[*context.CancelFunc]struct{}{}}}
 	g.feed = e.Feed().Behind(gate{g})
 	g.readings.New = func() any {
 		r := &reading{}

@@ -65,6 +65,30 @@ func (g gate) Wait(ctx context.Context, c *core.Acquire) error {
 	return nil
 }
 
+// Stay counts a wait, and ends it when nobody can know any more who may wait. What began before there was a policy has
+// no asker, and ends with the first one anyway.
+func (g gate) Stay(ctx context.Context) (context.Context, func()) {
+	if g.guard.feed.Policy() == nil {
+		return ctx, func() {}
+	}
+	leave := g.guard.enter()
+	ctx, end := context.WithCancel(ctx)
+	s := &g.guard.streams
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waits[&end] = struct{}{}
+	if s.lost.Load() {
+		end()
+	}
+	return ctx, func() {
+		end()
+		s.mu.Lock()
+		delete(s.waits, &end)
+		s.mu.Unlock()
+		leave()
+	}
+}
+
 // A sight is what one watch may see.
 type sight struct {
 	guard     *Guard
@@ -102,8 +126,7 @@ func (s *sight) Look() error {
 
 // unheard is why nobody may go on with something.
 func unheard(what string) error {
-	return engine.Unavailable("this server has not heard of a leader for a second, and cannot know who may " + what +
-		": go on at another server, or in a moment")
+	return engine.Unavailable("no leader heard for a second: nobody knows who may " + what + "; try another server")
 }
 
 // fresh is Permit for what takes long: it returns an error if nobody knows whether the policy is the newest.
@@ -120,8 +143,8 @@ func (s *sight) Shows(e *leasehold.Event) bool {
 	return s.permit == nil || showsEvent(s.permit, s.door, e)
 }
 
-// While there are watches, or values on their way, and a policy, the guard makes sure that it is the newest one: it
-// reads the state, as everybody's answers have it, every freshen. If that fails for stale, they end.
+// While there are watches, waits, or values on their way, and a policy, the guard makes sure that it is the newest one:
+// it reads the state, as everybody's answers have it, every freshen. If that fails for stale, they end.
 const (
 	freshen = 250 * time.Millisecond
 	stale   = time.Second
@@ -131,13 +154,17 @@ const (
 type streams struct {
 	lost atomic.Bool // nobody knows whether the policy is the newest
 
-	mu   sync.Mutex // guards what follows
-	open int
-	stop context.CancelFunc // of who looks after them
+	mu    sync.Mutex // guards what follows
+	open  int
+	stop  context.CancelFunc               // of who looks after them
+	waits map[*context.CancelFunc]struct{} // that end when the leader is lost
 }
 
 // follow counts a watch until ctx ends.
-func (g *Guard) follow(ctx context.Context) {
+func (g *Guard) follow(ctx context.Context) { context.AfterFunc(ctx, g.enter()) }
+
+// enter counts something that takes long, until leave is called.
+func (g *Guard) enter() (leave func()) {
 	s := &g.streams
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,14 +173,14 @@ func (g *Guard) follow(ctx context.Context) {
 		s.stop = stop
 		go g.stayFresh(looking)
 	}
-	context.AfterFunc(ctx, func() {
+	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.open--; s.open == 0 {
 			s.stop()
-			s.lost.Store(false) // nobody looks after it any more, and a watch that begins reads the state
+			s.lost.Store(false) // nobody looks after it any more, and what begins reads the state
 		}
-	})
+	}
 }
 
 // stayFresh runs while there are watches, and an engine.
@@ -164,6 +191,7 @@ func (g *Guard) stayFresh(ctx context.Context) {
 		changed := g.feed.Changed()
 		if g.feed.Policy() == nil {
 			late.Stop()
+			g.setLost(ctx, false)
 			select {
 			case <-changed:
 			case <-ctx.Done():
@@ -188,11 +216,15 @@ func (g *Guard) confirm(ctx context.Context) bool {
 }
 
 func (g *Guard) setLost(ctx context.Context, lost bool) {
-	g.streams.mu.Lock()
-	changed := ctx.Err() == nil && g.streams.lost.Swap(lost) != lost
-	g.streams.mu.Unlock()
-	if changed && lost {
-		g.feed.Wake()
+	s := &g.streams
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil || s.lost.Swap(lost) == lost || !lost {
+		return
+	}
+	g.feed.Wake()
+	for end := range s.waits {
+		(*end)()
 	}
 }
 

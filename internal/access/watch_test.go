@@ -151,7 +151,7 @@ func TestANewPermitCountsForWhatFollows(t *testing.T) {
 	})
 }
 
-// A leaderless engine cannot be read.
+// A leaderless engine answers nothing.
 type leaderless struct {
 	*memory.Engine
 	lost atomic.Bool
@@ -163,6 +163,19 @@ func (l *leaderless) Read(ctx context.Context, fn func(core.View)) error {
 		return engine.Unavailable("no leader is known")
 	}
 	return l.Engine.Read(ctx, fn)
+}
+
+// Do waits three seconds for a leader, as servers do.
+func (l *leaderless) Do(ctx context.Context, c core.Command) (core.Answer, error) {
+	for began := time.Now(); l.lost.Load(); pause(ctx, 100*time.Millisecond) {
+		switch {
+		case ctx.Err() != nil:
+			return core.Answer{}, engine.Undecided("the request ended before its answer was known")
+		case time.Since(began) > 3*time.Second:
+			return core.Answer{}, engine.Unavailable("no leader is known")
+		}
+	}
+	return l.Engine.Do(ctx, c)
 }
 
 func TestWatchesEndWithoutALeader(t *testing.T) {
@@ -194,33 +207,135 @@ func TestWatchesEndWithoutALeader(t *testing.T) {
 	})
 }
 
+// waited is what a wait came to.
+type waited struct {
+	answer core.Answer
+	err    error
+	ended  time.Time
+}
+
+// wait has ann wait for a/x. proposed: the id is hers, and not the server's.
+func wait(ctx context.Context, e engine.Engine, id string, proposed bool) <-chan waited {
+	done := make(chan waited, 1)
+	go func() {
+		answer, err := engine.Acquire(ctx, e, &core.Acquire{Namespace: space, Resource: "a/x", ID: id,
+			Holder: "waiter", TTL: time.Minute, Wait: time.Hour}, proposed)
+		done <- waited{answer, err, time.Now()}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// queue returns the ids of those who wait for a/x, in their order.
+func (w *world) queue() (ids []string) {
+	w.t.Helper()
+	err := w.bare.Read(context.Background(), func(v core.View) {
+		for _, waiter := range v.Status(space, "a/x", 10).Queue {
+			ids = append(ids, waiter.ID)
+		}
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ids
+}
+
+// A wait at a server that is cut off ends within a second, whatever it does at that moment, and goes on in its place at
+// another server.
+func TestWaitsEndWithoutALeader(t *testing.T) {
+	// The signs of life of a waiter are five seconds apart: one of them is under way when the server is given up.
+	for _, after := range []time.Duration{0, time.Second, 4*time.Second + 900*time.Millisecond, time.Minute} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.acquire("ann", space, "a/x", "held")
+				alone := &leaderless{Engine: w.bare}
+				ann := wait(as("ann"), New(alone), "first", true)
+				bob := wait(as("ann"), w.guard, "second", true)
+				time.Sleep(after)
+				began := time.Now()
+				alone.lost.Store(true)
+				got := <-ann
+				if took := got.ended.Sub(began); !errors.Is(got.err, leasehold.ErrUndecided) || took > time.Second {
+					t.Fatalf("it ended after %v with %v", took, got.err)
+				}
+				if !strings.Contains(got.err.Error(), "ask another one, with the same id") {
+					t.Errorf("what to do is not said: %v", got.err)
+				}
+				again := wait(as("ann"), w.guard, "first", true)
+				if ids := w.queue(); !slices.Equal(ids, []string{"first", "second"}) {
+					t.Fatalf("the queue is %v", ids)
+				}
+				w.do("ann", &core.Release{Namespace: space, ID: "held"})
+				if got := <-again; got.err != nil || got.answer.Lease == nil || got.answer.Lease.ID != "first" {
+					t.Fatalf("the first got %+v", got)
+				}
+				w.do("ann", &core.Release{Namespace: space, ID: "first"})
+				if got := <-bob; got.err != nil || got.answer.Lease == nil {
+					t.Fatalf("the second got %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// Nobody can ask again for what only the server has a name for: it is taken back when there is a leader.
+func TestANamelessWaitIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.acquire("ann", space, "a/x", "held")
+		alone := &leaderless{Engine: w.bare}
+		ann := wait(as("ann"), New(alone), "made", false)
+		began := time.Now()
+		alone.lost.Store(true)
+		got := <-ann
+		if took := got.ended.Sub(began); !errors.Is(got.err, leasehold.ErrUndecided) || took > time.Second {
+			t.Errorf("it ended after %v with %v", took, got.err)
+		}
+		if ids := w.queue(); len(ids) != 1 {
+			t.Errorf("the queue is %v", ids)
+		}
+		time.Sleep(time.Second)
+		alone.lost.Store(false)
+		time.Sleep(time.Second)
+		if ids := w.queue(); len(ids) != 0 {
+			t.Errorf("the queue is %v", ids)
+		}
+	})
+}
+
+// Without a policy nobody's right can be gone: a wait outlives an election.
+func TestWaitsOfNobodyGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.Start(engine.NewGoClock())
+		defer e.Close()
+		alone := &leaderless{Engine: e}
+		w := &world{t, e, New(alone)}
+		w.acquire("ann", space, "a/x", "held")
+		ann := wait(t.Context(), w.guard, "first", true)
+		alone.lost.Store(true)
+		time.Sleep(4 * time.Second)
+		alone.lost.Store(false)
+		w.do("ann", &core.Release{Namespace: space, ID: "held"})
+		if got := <-ann; got.err != nil || got.answer.Lease == nil {
+			t.Errorf("it got %+v", got)
+		}
+	})
+}
+
 // Who lost the right to a resource no longer waits for it, and a policy that changes nothing for it ends nothing.
 func TestRevocationEndsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.acquire("ann", space, "a/x", "held")
-		type result struct {
-			answer core.Answer
-			err    error
-		}
-		wait := func(id string) chan result {
-			done := make(chan result, 1)
-			go func() {
-				answer, err := engine.Acquire(as("ann"), w.guard, &core.Acquire{Namespace: space, Resource: "a/x", ID: id,
-					Holder: "waiter", TTL: time.Minute, Wait: time.Hour}, true)
-				done <- result{answer, err}
-			}()
-			synctest.Wait()
-			return done
-		}
-		first := wait("first")
+		first := wait(as("ann"), w.guard, "first", true)
 		w.change(policy.Keys{}, policy.Items{Tokens: []*policy.Token{token("new")}})
 		synctest.Wait()
 		w.do("ann", &core.Release{Namespace: space, ID: "held"})
 		if got := <-first; got.err != nil || got.answer.Lease == nil {
 			t.Fatalf("the first got %+v", got)
 		}
-		second := wait("second")
+		second := wait(as("ann"), w.guard, "second", true)
 		began := time.Now()
 		if _, err := w.guard.Do(as("root"), &command.ChangeAccess{Remove: policy.Keys{Tokens: []string{"t-ann"}}}); err != nil {
 			t.Fatal(err)

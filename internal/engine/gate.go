@@ -15,6 +15,9 @@ type Gate interface {
 
 	// Wait returns why somebody may no longer wait for what it asked for; nil: it may.
 	Wait(ctx context.Context, c *core.Acquire) error
+
+	// Stay returns a context for a wait: see the function of that name.
+	Stay(ctx context.Context) (staying context.Context, leave func())
 }
 
 // A Sight is what one watch may see. It belongs to one goroutine.
@@ -71,6 +74,15 @@ func (f *Feed) wake() {
 		c.wake()
 		c.grew, c.touched = make(chan struct{}), make(chan struct{})
 	}
+}
+
+// Stay returns a context for a request that waits. It ends with ctx, and as soon as nobody can know any more who may
+// wait, because no leader was heard for too long. Call leave when the wait is over.
+func Stay(ctx context.Context, e Engine) (staying context.Context, leave func()) {
+	if gate := e.Feed().gate; gate != nil {
+		return gate.Stay(ctx)
+	}
+	return ctx, func() {}
 }
 
 // watch asks the gate, if there is one.

@@ -33,15 +33,30 @@ func Acquire(ctx context.Context, e Engine, c *core.Acquire, proposed bool) (cor
 	if answer.Waiter == nil {
 		return answer, nil
 	}
-	answer, err = await(context.WithValue(ctx, waitKey{}, true), e, c, answer.Waiter)
+	staying, leave := Stay(ctx, e)
+	defer leave()
+	answer, err = await(context.WithValue(staying, waitKey{}, true), e, c, answer.Waiter)
 	switch {
-	case err == nil || !ours:
+	case err == nil:
+	case ctx.Err() == nil && !wasDecided(err) && !e.Feed().Closed():
+		return answer, unheard(ctx, e, c, ours)
+	case !ours:
 	case errors.Is(err, leasehold.ErrDenied): // its asker may no longer do anything: the server takes it back by itself
 		Withdraw(WithAsker(ctx, &access.System), e, c)
 	case ctx.Err() != nil:
 		Withdraw(ctx, e, c)
 	}
 	return answer, err
+}
+
+// unheard ends a wait at a server that hears of no leader. What the client can ask for again keeps its place.
+func unheard(ctx context.Context, e Engine, c *core.Acquire, ours bool) error {
+	if !ours {
+		return Undecided("no leader answers this server: ask another one, with the same id or key")
+	}
+	// The caller need not wait until there is a leader again, and by then its right may be gone.
+	go withdrawLater(WithAsker(context.WithoutCancel(ctx), &access.System), e, c)
+	return Undecided("no leader answers this server, so the wait is over: ask another one")
 }
 
 type waitKey struct{}
@@ -124,18 +139,40 @@ func Withdraw(ctx context.Context, e Engine, c *core.Acquire) {
 	defer cancel()
 	// If this fails too, the waiter leaves for want of a sign of life, and the
 	// lease ends with its TTL.
+	_ = withdraw(ctx, e, c)
+}
+
+// withdrawLater withdraws as soon as there is a leader, unless the waiter has left by then for want of a sign of life.
+func withdrawLater(ctx context.Context, e Engine, c *core.Acquire) {
+	ctx, cancel := context.WithTimeout(ctx, 3*signOfLife)
+	defer cancel()
+	pause := time.NewTicker(signOfLife / 20)
+	defer pause.Stop()
+	for feed := e.Feed(); withdraw(ctx, e, c) != nil && ctx.Err() == nil && !feed.Closed(); {
+		select {
+		case <-pause.C:
+		case <-feed.Changed(): // the engine has ended
+		}
+	}
+}
+
+// withdraw returns an error if it cannot know that all of a request is taken back.
+func withdraw(ctx context.Context, e Engine, c *core.Acquire) (unsure error) {
 	release := func(id string) {
 		r := &core.Release{Namespace: c.Namespace, ID: id}
 		if e.Level() >= core.Level4 {
 			// The request itself may still be on its way to the leader.
 			r.Session, r.Withdraw = c.Session, true
 		}
-		_, _ = e.Do(ctx, r)
+		if _, err := e.Do(ctx, r); err != nil && !wasDecided(err) {
+			unsure = err
+		}
 	}
 	release(c.ID)
 	for _, item := range c.Also {
 		release(item.ID)
 	}
+	return unsure
 }
 
 // wasDecided reports whether the core itself refused.

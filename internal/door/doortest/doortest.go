@@ -31,6 +31,7 @@ var checks = []check{
 	{"draining ends waits", true, drainingEndsWaits},
 	{"any server", false, anyServer},
 	{"no leader", false, noLeader},
+	{"no leader ends waits", true, noLeaderEndsWaits},
 	{"undecided, and done", false, undecidedAndDone},
 	{"undecided, and not done", false, undecidedAndNotDone},
 	{"limits", true, limits},
@@ -172,6 +173,34 @@ func noLeader(t testing.TB, a *Adapter) {
 		}
 		s.engine.down.Store(false)
 		s.expect(c, "bob", leasehold.Held)
+	})
+}
+
+// Where access is on, a wait at a server that hears of no leader ends within a second: nobody can know whose right is
+// gone. What it leaves behind is in nobody's way.
+func noLeaderEndsWaits(t testing.TB, a *Adapter) {
+	with(t, a, door.Options{}, func(s *server) {
+		s.govern()
+		ann := s.dial()
+		s.expect(ann, "ann", 0)
+		c := s.dial()
+		waiting := s.wait(context.Background(), c, "bob")
+		time.Sleep(time.Minute)
+		s.engine.down.Store(true)
+		got := s.within(waiting, time.Second+time.Millisecond) // else it may be a draw
+		if got.err != nil || got.Code != a.Undecided && got.Code != leasehold.Unavailable {
+			t.Errorf("the wait ended with %v, want unavailable: %s %v", codeName(got.Code), got.Text, got.err)
+		}
+		s.engine.down.Store(false)
+		time.Sleep(time.Second)
+		waiting = s.wait(context.Background(), c, "bob")
+		if n := s.status().Waiting; n != 1 {
+			t.Errorf("%d wait, want 1", n)
+		}
+		s.release(ann, "ann")
+		if got := s.within(waiting, time.Second); got.err != nil || got.Code != 0 {
+			t.Errorf("the wait ended with %v: %s %v", codeName(got.Code), got.Text, got.err)
+		}
 	})
 }
 

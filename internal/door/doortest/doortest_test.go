@@ -52,7 +52,14 @@ func (d *toy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
-	ctx := door.WithCaller(r.Context(), door.Caller{Origin: leasehold.Origin{Address: "1.2.3.4", Door: "toy"}})
+	proof, err := d.backend.Login(r, door.Bearer)
+	if err != nil {
+		d.answer(w, r, err)
+		return
+	}
+	ctx := door.WithCaller(r.Context(), door.Caller{
+		Origin: leasehold.Origin{Address: "1.2.3.4", Door: "toy"}, Proof: proof,
+	})
 	holder := r.URL.Query().Get("holder")
 	if r.Method == http.MethodDelete {
 		_, err := d.backend.Do(ctx, &core.Release{Namespace: "default", ID: holder})
@@ -60,7 +67,11 @@ func (d *toy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	wait, _ := time.ParseDuration(r.URL.Query().Get("wait"))
-	d.answer(w, r, d.acquire(ctx, w, &core.Acquire{Namespace: "default", Resource: "toy", Holder: holder, ID: holder, Wait: wait}))
+	id := holder
+	if wait > 0 {
+		id = fmt.Sprint(holder, time.Now().UnixNano()) // nobody can ask for it again
+	}
+	d.answer(w, r, d.acquire(ctx, w, &core.Acquire{Namespace: "default", Resource: "toy", Holder: holder, ID: id, Wait: wait}))
 }
 
 func (d *toy) acquire(ctx context.Context, w http.ResponseWriter, command *core.Acquire) error {
@@ -107,6 +118,9 @@ func (d *toy) acquire(ctx context.Context, w http.ResponseWriter, command *core.
 		defer cancel()
 	}
 	_, err = engine.Acquire(ctx, d.backend.Engine(), command, false)
+	for d.mistake == "waits for a leader" && door.Unsure(err) && d.backend.Pause(ctx, time.Second) {
+		_, err = engine.Acquire(ctx, d.backend.Engine(), command, false)
+	}
 	if d.backend.Stopping().Err() != nil {
 		return engine.Unavailable(door.StoppingMessage)
 	}
@@ -193,6 +207,7 @@ func TestMistakesAreFound(t *testing.T) {
 		"draining ends waits":        {"waits while it drains"},
 		"any server":                 {"keeps holders to itself"},
 		"no leader":                  {"takes no leader for held", "insists"},
+		"no leader ends waits":       {"waits for a leader"},
 		"undecided, and done":        {"makes an id of its own"},
 		"undecided, and not done":    {"takes undecided for unavailable"},
 		"limits":                     {"knows no limit", "leaks"},
@@ -219,7 +234,7 @@ func TestMistakesAreFound(t *testing.T) {
 			})
 		}
 	}
-	if len(checks) != 13 {
+	if len(checks) != 14 {
 		t.Errorf("there are %d checks: plant a mistake for each", len(checks))
 	}
 }

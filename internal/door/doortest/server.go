@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -94,6 +95,21 @@ func start(t testing.TB, a *Adapter, e *Engine, options door.Options) *server {
 	s.stop = cancel
 	go func() { s.ended <- host.Serve(ctx, s.pipe) }()
 	return s
+}
+
+// govern turns access on, unless the door's clients expect that anyway.
+func (s *server) govern() {
+	s.t.Helper()
+	if engine.PolicyOf(s.engine) != nil {
+		return
+	}
+	_, err := s.engine.Do(engine.WithAsker(context.Background(), &access.System), &core.ChangeAccess{Put: access.Items{
+		Tokens:   []*access.Token{{ID: "t", Hash: secretHash, Principal: "root"}},
+		Bindings: []*access.Binding{{Name: "b", Role: "admin", Principal: "root", Namespace: access.AllNamespaces}},
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // dial returns a client.

@@ -56,7 +56,7 @@ type candidate struct {
 }
 
 // stand puts a candidate's key, and waits until it is the first. A call that ends before takes the key back, as etcd's
-// clients do.
+// clients do, unless there is no leader: then it stays, as in etcd, and another call with the same lease finds it.
 func (d *Door) stand(ctx context.Context, c *candidate) (*candidate, error) {
 	c.key = fmt.Sprintf("%s/%x", c.name, c.lease)
 	callOf(ctx).about(strings.Trim(c.name, "/"), sessionOf(c.lease))
@@ -66,11 +66,14 @@ func (d *Door) stand(ctx context.Context, c *candidate) (*candidate, error) {
 	if won, err := d.won(ctx, c); won || err != nil {
 		return c, err
 	}
-	if err := d.await(ctx, c); err != nil {
+	err := d.await(ctx, c)
+	switch {
+	case err == nil:
+		return c, nil
+	case !errors.Is(err, rpctypes.ErrGRPCNoLeader): // else nothing can be taken back: the key ends with its lease
 		d.withdraw(ctx, c)
-		return nil, err
 	}
-	return c, nil
+	return nil, err
 }
 
 // enroll puts the key of a candidate, unless it is there.
@@ -155,23 +158,38 @@ func (d *Door) await(ctx context.Context, c *candidate) error {
 	defer leave()
 	staying, cancel := d.staying(ctx)
 	defer cancel()
-	filter := d.filter()
-	filter.Prefix, filter.Kinds = c.name+"/", []leasehold.Kind{leasehold.RecordDeleted}
-	watcher, err := engine.Watch(staying, d.backend.Engine(), filter, nil)
-	for err == nil {
-		var won bool
-		if won, err = d.won(staying, c); won || err != nil {
-			break
-		}
-		err = d.next(staying, watcher, c)
-	}
+	heard, left := engine.Stay(staying, d.backend.Engine())
+	defer left()
+	err = d.untilWon(heard, c)
 	if err != nil && staying.Err() != nil && d.backend.Stopping().Err() == nil {
 		call.held = true // for as long as the client waited
 	}
-	if gone := (*engine.GoneError)(nil); errors.As(err, &gone) {
+	gone := (*engine.GoneError)(nil)
+	switch {
+	case errors.As(err, &gone):
 		err = engine.Undecided(gone.Error())
+	case errors.Is(err, leasehold.ErrUnavailable), err != nil && heard.Err() != nil && staying.Err() == nil:
+		err = rpctypes.ErrGRPCNoLeader
 	}
 	return d.streamEnded(staying, err)
+}
+
+// untilWon looks whether a candidate has won, each time that it may have.
+func (d *Door) untilWon(ctx context.Context, c *candidate) error {
+	filter := d.filter()
+	filter.Prefix, filter.Kinds = c.name+"/", []leasehold.Kind{leasehold.RecordDeleted}
+	watcher, err := engine.Watch(ctx, d.backend.Engine(), filter, nil)
+	if err != nil {
+		return err
+	}
+	for {
+		if won, err := d.won(ctx, c); won || err != nil {
+			return err
+		}
+		if err := d.next(ctx, watcher, c); err != nil {
+			return err
+		}
+	}
 }
 
 // next waits until a candidate has to look again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -113,7 +114,7 @@ func (c *call) acquireStaying(command *core.Acquire, try *attempt) error {
 type attempt struct {
 	engine.Engine
 	queued    bool
-	withdrawn bool
+	withdrawn atomic.Bool              // it may be taken back after it was answered
 	place     chan<- *leasehold.Waiter // is told of the place in the queue, once; nil: nobody is
 }
 
@@ -126,7 +127,7 @@ func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, er
 			a.place = nil
 		}
 	case *core.Release:
-		a.withdrawn = err == nil || errors.Is(err, leasehold.ErrLost)
+		a.withdrawn.Store(err == nil || errors.Is(err, leasehold.ErrLost))
 	}
 	return answer, err
 }
@@ -135,7 +136,7 @@ func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, er
 // did not happen; what has a name keeps its place in the queue, and the caller
 // finds it there by asking again.
 func (a *attempt) stopped(command *core.Acquire) error {
-	if a.withdrawn {
+	if a.withdrawn.Load() {
 		return engine.Unavailable(door.StoppingMessage)
 	}
 	return engine.Undecided("the server is stopping, and the request for " + command.Resource +

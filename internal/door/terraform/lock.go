@@ -2,6 +2,7 @@ package terraform
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -98,11 +99,15 @@ func (c *call) lock() error {
 	}
 	c.version, c.id = info.Version, info.ID
 	var lease *leasehold.Lease
+	var ended error
 	err = c.patiently(func() (err error) {
 		lease, err = c.acquire(&info, verbatim)
+		if c.proof != nil && c.waited && door.Unsure(err) {
+			ended, err = err, nil // nobody may wait here for longer; Terraform asks again, and keeps its place
+		}
 		return err
 	})
-	if err != nil {
+	if err = cmp.Or(err, ended); err != nil {
 		return err
 	}
 	told := &tfstate.Lock{}

@@ -30,6 +30,7 @@ var sections = []section{
 	{name: "leases", rows: leaseRows}, {name: "state", rows: stateRows}, {name: "records", rows: recordRows},
 	{name: "cluster", rows: clusterRows}, {name: "access", rows: accessRows}, {name: "terraform", rows: terraformRows}, {name: "azure", rows: azureRows},
 	{name: "etcd", rows: etcdRows}, {name: "kubernetes", rows: kubernetesRows},
+	{name: "consul", rows: consulRows},
 }
 
 // people have the ready roles, each for a/ of the namespace default; root has that of an admin for everything.
@@ -65,7 +66,7 @@ func cellsOf(section string, r *row, next *int) (cells []*cell) {
 			case "other":
 				c.space, c.prefix = "other", "a/"
 			}
-			if (section == "azure" || section == "etcd" || section == "kubernetes") && column == "other" {
+			if column == "other" && slices.Contains([]string{"azure", "etcd", "kubernetes", "consul"}, section) {
 				c.verdict = "-" // it keeps everything in one namespace
 			}
 			cells = append(cells, c)
@@ -295,7 +296,7 @@ func TestEveryOperationHasARow(t *testing.T) {
 	for _, op := range etcdOpen {
 		rows[op] = true
 	}
-	if len(doors) != 6 { // of which the console asks the API, and carries out nothing itself
+	if len(doors) != 7 { // of which the console asks the API, and carries out nothing itself
 		t.Errorf("there are %d doors: give the new one a section, and its operations below", len(doors))
 	}
 	for _, source := range []struct{ file, operation string }{
@@ -304,6 +305,7 @@ func TestEveryOperationHasARow(t *testing.T) {
 		{"../door/azure/operations.go", `(?m)^\t\{"([\w-]+)", of`},
 		{"../door/etcd/operations.go", `(?m)^\t\{name: "([\w-]+)", .* noted: "`},
 		{"../door/kubernetes/operations.go", `(?m)^\t\{"([\w-]+)", `},
+		{"../door/consul/operations.go", `(?m)^\t\{"([\w-]+)", `},
 	} {
 		text, err := os.ReadFile(source.file)
 		if err != nil {

@@ -35,6 +35,7 @@ type world struct {
 	dir    string // its data
 	base   string // of the client port
 	azure  string // of the port for Azure's clients, with the account
+	consul string // of the port for those of Consul
 	client *http.Client
 	log    *log
 	tokens map[string]string // the secrets of people, by name
@@ -68,6 +69,7 @@ const account = "team"
 func newWorld(t testing.TB, given map[string]string) *world {
 	t.Helper()
 	flags := azureSettings(t)
+	flags["consul-listen"] = "127.0.0.1:0"
 	maps.Copy(flags, given)
 	c := settings(t.(*testing.T), flags)
 	w := &world{TB: t, dir: c.Data, log: &log{}, tokens: map[string]string{}}
@@ -101,6 +103,10 @@ func newWorld(t testing.TB, given map[string]string) *world {
 		t.Fatalf("no port for Azure:\n%s", w.log)
 	}
 	w.azure = "https://" + m[1] + "/" + account
+	if m = regexp.MustCompile(`consul clients are served.*address=(\S+)`).FindStringSubmatch(w.log.String()); m == nil {
+		t.Fatalf("no port for Consul:\n%s", w.log)
+	}
+	w.consul = "http://" + m[1]
 	w.client = &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 100,
 	}}
@@ -183,7 +189,7 @@ func (w *world) do(who string, c core.Command) core.Answer {
 
 // A request is what somebody sends.
 type request struct {
-	method, path, body string // a path that begins with azure: goes to that port
+	method, path, body string // a path that begins with azure: or consul: goes to that port
 	headers            []string
 	within             time.Duration // how long to read an answer that does not end
 	until              string        // or up to where
@@ -210,7 +216,15 @@ func (w *world) ask(who string, r request) reply {
 		time.AfterFunc(r.within, cancel)
 	}
 	url, isAzure := strings.CutPrefix(r.path, "azure:")
-	url = map[bool]string{false: w.base, true: w.azure}[isAzure] + url
+	url, isConsul := strings.CutPrefix(url, "consul:")
+	switch {
+	case isAzure:
+		url = w.azure + url
+	case isConsul:
+		url = w.consul + url
+	default:
+		url = w.base + url
+	}
 	sent, err := http.NewRequestWithContext(ctx, r.method, url, strings.NewReader(r.body))
 	if err != nil {
 		w.Fatal(err)

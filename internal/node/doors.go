@@ -5,6 +5,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/azure"
 	"github.com/leasehold/leasehold/internal/door/console"
+	"github.com/leasehold/leasehold/internal/door/consul"
 	"github.com/leasehold/leasehold/internal/door/etcd"
 	"github.com/leasehold/leasehold/internal/door/kubernetes"
 	"github.com/leasehold/leasehold/internal/door/native"
@@ -19,6 +20,7 @@ var doors = []door.Kind{
 	azure.Kind,      // Azure Blob Storage, on a port of its own
 	etcd.Kind,       // etcd v3: gRPC and JSON, also on a port of its own
 	kubernetes.Kind, // Leases of Kubernetes
+	consul.Kind,     // Consul's sessions, locks and keys, on a port of its own
 }
 
 // Settings are what the doors of a server add to its settings.

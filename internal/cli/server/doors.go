@@ -88,8 +88,8 @@ func Connect(a *cli.App) *cobra.Command {
 		Long: `Connect shows the lines to paste to reach the server with a tool, with the address and
 the namespace that this command itself uses. Without a tool it lists the tools it knows.
 
-Clients of etcd and Kubernetes cannot choose a namespace of Leasehold: theirs are set for
-the server, with --etcd-namespace and --kubernetes-namespace.`,
+Clients of etcd, Kubernetes and Consul cannot choose a namespace of Leasehold: theirs are
+set for the server, with --etcd-namespace, --kubernetes-namespace and --consul-namespace.`,
 		Example: `  leasehold connect
   leasehold connect terraform > backend.tf
   leasehold connect curl --namespace team-a`,

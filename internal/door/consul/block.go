@@ -1,0 +1,158 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// How long a request waits for a change: what it asks for within the largest, and up to a sixteenth more, so that not
+// all come back together.
+const (
+	defaultStay = 5 * time.Minute
+	maxStay     = 10 * time.Minute
+	jitter      = 16
+)
+
+// A result is what a request shows of the state.
+type result struct {
+	index uint64 // when it was so
+
+	// exact says that the index is the one that changed it last. Then a larger one than the client has seen is news,
+	// whatever history still knows.
+	exact   bool
+	missing bool // there is nothing to show
+	value   any
+	send    func() error // instead of value
+}
+
+// show answers with what is read. If the client has seen an index, it waits for something that came after it: something
+// that the filter wants.
+func (c *call) show(filter engine.Filter, read func() (result, error)) error {
+	seen, stay, err := c.readWait()
+	if err != nil {
+		return err
+	}
+	r, err := read()
+	if err != nil {
+		return err
+	}
+	if seen != 0 && !(r.exact && r.index > seen) {
+		if r, err = c.wait(seen, stay, filter, read); err != nil {
+			return err
+		}
+	}
+	return c.sendResult(r)
+}
+
+func (c *call) sendResult(r result) error {
+	c.setMeta(r.index)
+	c.door.showed(revisionOf(r.index))
+	switch {
+	case r.missing:
+		c.sendBytes(http.StatusNotFound, nil)
+		return nil
+	case r.send != nil:
+		return r.send()
+	}
+	return c.send(r.value)
+}
+
+// readWait reads which index the client has seen, 0 if it does not wait, and how long it waits.
+func (c *call) readWait() (seen uint64, stay time.Duration, err error) {
+	if text := c.query.Get("wait"); text != "" {
+		if stay, err = time.ParseDuration(text); err != nil {
+			return 0, 0, badRequest("Invalid wait time")
+		}
+	}
+	if text := c.query.Get("index"); text != "" {
+		if seen, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return 0, 0, badRequest("Invalid index")
+		}
+	}
+	if stay <= 0 {
+		stay = defaultStay
+	}
+	return seen, min(stay, maxStay), nil
+}
+
+// wait waits for something that came after an index, and returns what there is then. If nothing came, the index stays
+// the one that the client has seen: it is told apart from news by that.
+//
+// The watch goes on where the client was, on whichever server, so that nothing is missed between two requests. If
+// history no longer knows what followed, what is there is shown at once, with an index from which it does.
+func (c *call) wait(
+	seen uint64, stay time.Duration, filter engine.Filter, read func() (result, error),
+) (result, error) {
+	backend := c.door.backend
+	leave, err := backend.StayAs(backend.Metrics().Watches)
+	if err != nil {
+		return result{}, err
+	}
+	defer leave()
+	c.waited = true
+	door.Unhurried(c.w)
+	ctx, cancel := backend.Staying(c.signed(), c.proof)
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, stay+rand.N(stay/jitter+1))
+	defer stop()
+	filter.Namespace = c.namespace()
+	from := after(seen)
+	watcher, err := engine.Watch(ctx, backend.Engine(), filter, &from)
+	var gone *engine.GoneError
+	if errors.As(err, &gone) {
+		return c.waitAnew(ctx, seen, filter, read)
+	}
+	if err == nil {
+		_, err = watcher.Next(ctx)
+	}
+	return c.woken(ctx, seen, err, read)
+}
+
+// waitAnew waits where history no longer knows what followed an index. What tells by its own index whether it has
+// changed is watched from now on; else there may be news.
+func (c *call) waitAnew(
+	ctx context.Context, seen uint64, filter engine.Filter, read func() (result, error),
+) (result, error) {
+	watcher, err := engine.Watch(ctx, c.door.backend.Engine(), filter, nil)
+	if err != nil {
+		return c.woken(ctx, seen, err, read)
+	}
+	r, err := read() // only now, so that nothing is missed in between
+	if err != nil || !r.exact || r.index != seen {
+		return r, err
+	}
+	_, err = watcher.Next(ctx)
+	return c.woken(ctx, seen, err, read)
+}
+
+// woken reads what there is after a wait, which ended with news, or with an error. A wait that ends because its time is
+// over, or because the server drains, is answered like one without news: clients take an error for the loss of their
+// lock.
+func (c *call) woken(ctx context.Context, seen uint64, err error, read func() (result, error)) (result, error) {
+	backend := c.door.backend
+	var gone *engine.GoneError
+	switch {
+	case err == nil, errors.As(err, &gone):
+		return read()
+	case c.r.Context().Err() != nil:
+		return result{}, c.r.Context().Err()
+	}
+	if ended := backend.Ended(ctx, c.proof, err); ended != nil {
+		return result{}, ended
+	}
+	if ctx.Err() == nil && backend.Stopping().Err() == nil {
+		return result{}, err
+	}
+	r, err := read()
+	if !r.exact {
+		r.index = max(1, seen)
+	}
+	return r, err
+}

@@ -1,0 +1,188 @@
+package consul
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// acquireKey takes the lock of a key for a session: it puts the record together with a lease on the resource of the
+// same path. A session that has it already writes the key, and keeps its lease and its token.
+func (c *call) acquireKey() error {
+	p, err := c.readPut()
+	if err != nil {
+		return err
+	}
+	a := &acquire{call: c, put: p, session: c.query.Get("acquire"), id: newID()}
+	if a.session == "" {
+		return failed(leasehold.Invalid, "missing session")
+	}
+	err = c.door.backend.Patiently(c.ctx, func() error { return door.Decide(c.ctx, busy(p.key), a.step) })
+	if err != nil {
+		return err
+	}
+	if a.held != nil {
+		c.refusal = a.held
+		return c.no(a.held.Message)
+	}
+	c.w.Header().Set(tokenHeader, strconv.FormatUint(uint64(a.token), 10))
+	return c.send(true)
+}
+
+// An acquire is a lock on its way.
+type acquire struct {
+	*call
+	put     put
+	session string
+	id      string // of the lease that is asked for
+
+	token leasehold.Token  // of the lease that it got
+	held  *leasehold.Error // or why it got none
+}
+
+// step looks who has the key, and asks for it.
+//
+// The lease has the same id in all tries that may have happened, so that a try which did, although nobody could tell,
+// is found again. That of an earlier request of the same session is found by the session.
+func (a *acquire) step(bool) (done bool, err error) {
+	s, now, err := a.look()
+	if err != nil {
+		return false, err
+	}
+	a.holder = s.holder
+	if a.holds(now) {
+		return a.keep(now)
+	}
+	answer, err := a.do(&core.PutRecord{
+		Namespace: a.namespace(), Path: a.put.key, Value: a.put.content.value, Large: a.put.content.large,
+		Session: a.session, Link: linkTo(a.put.key, a.id, &s),
+	})
+	switch {
+	case err == nil && answer.Lease == nil:
+		return false, engine.Undecided("the engine answered without a lease")
+	case err == nil:
+		a.token = answer.Lease.Token
+		return true, nil
+	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrNotFound):
+		// The session has ended, or a lease that an earlier try got: what is there now decides.
+		a.id = newID()
+		return false, nil
+	case errors.Is(err, leasehold.ErrHeld), errors.Is(err, leasehold.ErrRefused):
+		return a.refused(err)
+	}
+	return false, err
+}
+
+// holds reports whether the session has the key.
+func (a *acquire) holds(now *leasehold.Record) bool {
+	return now != nil && now.Session == a.session && now.Lease != ""
+}
+
+// keep writes a key that the session has, if it still has.
+func (a *acquire) keep(now *leasehold.Record) (done bool, err error) {
+	answer, err := a.do(&core.Txn{Namespace: a.namespace(),
+		If: []core.Compare{{What: core.RecordLease, Is: core.Equal, Path: a.put.key, Text: now.Lease}},
+		Then: []core.Op{{Do: core.Put, Path: a.put.key, Value: a.put.content.value, Large: a.put.content.large,
+			KeepLink: true}},
+	})
+	if err != nil || answer.Txn == nil || !answer.Txn.Succeeded {
+		return false, err
+	}
+	a.token = answer.Txn.Results[0].Record.Token
+	return true, nil
+}
+
+// look reads the session and the key.
+func (a *acquire) look() (s session, now *leasehold.Record, err error) {
+	var found leasehold.Session
+	var failure *leasehold.Error
+	err = a.call.look(func(v core.View) {
+		if found, failure = v.Session(a.namespace(), a.session); failure == nil {
+			now, _ = v.Record(a.namespace(), a.put.key, 0)
+		}
+	})
+	if err != nil {
+		return s, nil, err
+	}
+	if failure != nil {
+		return s, nil, noSession(a.session)
+	}
+	return sessionOf(found), now, nil
+}
+
+// linkTo returns the lease that the lock of a key is. When the session ends, the key stays or goes with it, and the
+// lock-delay keeps others out for a while.
+func linkTo(key, id string, s *session) *core.Link {
+	link := &core.Link{Resource: key, ID: id, Holder: s.holder, Stay: s.Behavior != remove, Grace: s.LockDelay,
+		MayExpire: true}
+	if len(s.ID) <= leasehold.MaxForeign {
+		link.Foreign = s.ID
+	}
+	return link
+}
+
+// refused decides what it means that the engine refused. If the session has the key by now, since another request of
+// it was faster, the next step finds that. If somebody else has or wants the resource, the answer is no.
+func (a *acquire) refused(refusal error) (done bool, err error) {
+	_, now, err := a.look()
+	if err != nil {
+		return false, err
+	}
+	e := door.Coded(refusal)
+	switch {
+	case a.holds(now):
+		return false, nil
+	case e.Code == leasehold.Held:
+		a.held = e
+		return true, nil
+	}
+	var status leasehold.Status
+	if err := a.call.look(func(v core.View) { status = v.Status(a.namespace(), a.put.key, 0) }); err != nil {
+		return false, err
+	}
+	if status.Holding == 0 && status.Waiting == 0 {
+		return false, refusal
+	}
+	// It shows as other records, as those of etcd: no record of Consul can stand for it until they are gone.
+	a.held = &leasehold.Error{Code: leasehold.Held, Message: e.Message}
+	return true, nil
+}
+
+// releaseKey gives the lock of a key back, if the session has it, and writes the key.
+func (c *call) releaseKey() error {
+	p, err := c.readPut()
+	if err != nil {
+		return err
+	}
+	id := c.query.Get("release")
+	if id == "" {
+		return failed(leasehold.Invalid, "missing session")
+	}
+	released, undecided := false, false
+	err = c.door.backend.Patiently(c.ctx, func() error {
+		return door.Decide(c.ctx, busy(p.key), func(bool) (bool, error) {
+			answer, err := c.do(&core.Txn{Namespace: c.namespace(),
+				If: []core.Compare{
+					{What: core.RecordSession, Is: core.Equal, Path: p.key, Text: id},
+					{What: core.RecordLease, Is: core.NotEqual, Path: p.key},
+				},
+				Then: []core.Op{{Do: core.Put, Path: p.key, Value: p.content.value, Large: p.content.large}},
+			})
+			// A try that nobody could tell the end of may have done it: the session does not hold it now.
+			undecided = undecided || errors.Is(err, leasehold.ErrUndecided)
+			released = err == nil && (undecided || answer.Txn != nil && answer.Txn.Succeeded)
+			return err == nil, err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if !released {
+		return c.no("the session does not hold this key")
+	}
+	return c.send(true)
+}

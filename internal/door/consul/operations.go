@@ -1,0 +1,73 @@
+package consul
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/internal/door"
+)
+
+// An operation is one thing that can be asked. The path and the method find it.
+type operation struct {
+	name   string // in metrics
+	method string
+	path   string // that ends with a slash: what follows names the thing
+	with   string // a parameter that the query has; empty: any
+	noted  string // as the journal calls it, in the words of all doors
+	writes bool
+	serve  func(*call) error
+}
+
+// operations is the whole door. Of two that fit, the first is meant.
+var operations = []operation{
+	{"kv-list", "GET", "/v1/kv/", "keys", "records", false, (*call).listKeys},
+	{"kv-tree", "GET", "/v1/kv/", "recurse", "records", false, (*call).listEntries},
+	{"kv-get", "GET", "/v1/kv/", "", "record", false, (*call).getKey},
+	{"kv-acquire", "PUT", "/v1/kv/", "acquire", "acquire", true, (*call).acquireKey},
+	{"kv-release", "PUT", "/v1/kv/", "release", "release", true, (*call).releaseKey},
+	{"kv-put", "PUT", "/v1/kv/", "", "put-record", true, (*call).putKey},
+	{"kv-delete", "DELETE", "/v1/kv/", "", "delete-record", true, (*call).deleteKeys},
+
+	{"session-create", "PUT", "/v1/session/create", "", "open-session", true, (*call).createSession},
+	{"session-destroy", "PUT", "/v1/session/destroy/", "", "close-session", true, (*call).destroySession},
+	{"session-renew", "PUT", "/v1/session/renew/", "", "renew-session", false, (*call).renewSession},
+	{"session-info", "GET", "/v1/session/info/", "", "session", false, (*call).sessionInfo},
+	{"session-list", "GET", "/v1/session/list", "", "sessions", false, (*call).listSessions},
+	{"session-node", "GET", "/v1/session/node/", "", "sessions", false, (*call).nodeSessions},
+}
+
+// unknown is what means nothing here.
+var unknown = operation{name: "unknown", noted: "record", serve: (*call).unknown}
+
+// fits reports whether a path is one of the operation.
+func (o *operation) fits(path string) bool {
+	return path == o.path || strings.HasSuffix(o.path, "/") && strings.HasPrefix(path, o.path)
+}
+
+// find finds what is asked.
+func find(method, path string, query url.Values) *operation {
+	for i := range operations {
+		o := &operations[i]
+		if o.method == method && o.fits(path) && (o.with == "" || query.Has(o.with)) {
+			return o
+		}
+	}
+	return &unknown
+}
+
+// unknown answers a path or a method that is none.
+func (c *call) unknown() error {
+	var methods []string
+	for i := range operations {
+		if o := &operations[i]; o.fits(c.r.URL.Path) && !slices.Contains(methods, o.method) {
+			methods = append(methods, o.method)
+		}
+	}
+	if len(methods) > 0 {
+		c.w.Header().Set("Allow", strings.Join(methods, ","))
+		return door.Invalidly(http.StatusMethodNotAllowed, "method %s not allowed", c.r.Method)
+	}
+	return door.Invalidly(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint")
+}

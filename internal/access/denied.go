@@ -12,15 +12,14 @@ func denied(format string, args ...any) *leasehold.Error {
 }
 
 func whoAreYou() *leasehold.Error {
-	return denied("who are you? this server asks for a credential: run leasehold login, or set LEASEHOLD_TOKEN")
+	return denied("who are you? run leasehold login, or set LEASEHOLD_TOKEN")
 }
 
 func revoked(a *policy.Asker) *leasehold.Error {
 	if a.Token == "" {
 		return denied("%s", a.Unproven())
 	}
-	return denied("the token %s of %s is no longer valid: ask an admin for another one, then run leasehold login",
-		a.Token, a.Principal)
+	return denied("token %s of %s was revoked: get another one, and run leasehold login", a.Token, a.Principal)
 }
 
 // deny refuses what the asker may not do at a path, or, if that is empty, anywhere in a namespace.
@@ -30,6 +29,5 @@ func deny(p *policy.Permit, v policy.Verb, namespace, path string) *leasehold.Er
 
 // denyCluster refuses what belongs to no namespace.
 func denyCluster(p *policy.Permit, v policy.Verb) *leasehold.Error {
-	return denied("%s may not do this: that needs the verb %v for the whole cluster, by a binding for all "+
-		"namespaces and without a prefix; ask an admin", p.Asker.Principal, v)
+	return denied("%s may not do this: it needs %v for the whole cluster; ask an admin", p.Asker.Principal, v)
 }

@@ -27,6 +27,8 @@ func (w Wanted) Of(ctx context.Context, c *Conn, resource string) (slots, capaci
 	}
 	d, err := c.Definition(ctx, resource)
 	switch n := max(d.Capacity, len(d.Units)); {
+	case errors.Is(err, leasehold.ErrDenied):
+		return 0, 0, unseen(ctx, c, resource, err)
 	// What is wrong with a name is for the acquire to say.
 	case err != nil && !errors.Is(err, leasehold.ErrNotFound) && !errors.Is(err, leasehold.ErrInvalid):
 		return 0, 0, err
@@ -37,4 +39,17 @@ func (w Wanted) Of(ctx context.Context, c *Conn, resource string) (slots, capaci
 	default:
 		return 1, n, nil
 	}
+}
+
+// unseen returns why nothing can be acquired whose definition may not be read; nil: the acquire will say so. Who may
+// acquire it has to say how much, rather than get all of a pool.
+func unseen(ctx context.Context, c *Conn, resource string, denied error) error {
+	can, err := c.CanI(ctx, v1.CanIQuery{Verb: "acquire", Path: resource})
+	switch {
+	case err != nil:
+		return denied
+	case !can.Allowed:
+		return nil
+	}
+	return Hint(denied, "say how much of it you want with --slots, for which nothing has to be read")
 }

@@ -113,6 +113,29 @@ func TestPagesPassOverWhatIsHidden(t *testing.T) {
 	})
 }
 
+// A search shows nobody what it may not read: who may read some of a range is denied, and asks for its own part.
+func TestSearchesNeedAllOfTheirRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.change(policy.Keys{}, policy.Items{Bindings: []*policy.Binding{bind("ann", "member", space, "mine/")}})
+		w.populate()
+		w.put("ann", space, "mine/1", "v")
+		newest := core.Selection{By: core.ByMod, Descend: true}
+		var page core.RecordPage
+		var failure *leasehold.Error
+		err := w.guard.Read(as("ann"), func(v core.View) { page, failure = v.Records(space, core.RecordQuery{Select: newest}) })
+		if len(page.Records) != 0 || failure != nil || !errors.Is(err, leasehold.ErrDenied) {
+			t.Errorf("a search of everything finds %d records: %v, %v", len(page.Records), failure, err)
+		}
+		err = w.guard.Read(as("ann"), func(v core.View) {
+			page, failure = v.Records(space, core.RecordQuery{From: "mine/", To: "mine0", Select: newest})
+		})
+		if len(page.Records) != 1 || failure != nil || err != nil {
+			t.Errorf("a search of its own finds %d records: %v, %v", len(page.Records), failure, err)
+		}
+	})
+}
+
 // Beside a prefix there may be any number of others: a page of one's own is one page.
 func TestAPageCostsNoMoreForWhatIsBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

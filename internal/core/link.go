@@ -217,7 +217,7 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 	if claim != nil && claim.ID == l.ID {
 		return s.planAgain(sp, claim, p)
 	}
-	if failure := s.mayMirror(sp, l); failure != nil {
+	if failure := s.mayBegin(sp, l, &p.write); failure != nil {
 		return p, failure
 	}
 	items := p.asks.Items()

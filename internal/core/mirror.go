@@ -61,6 +61,77 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 	return s.inOrder(sp, r)
 }
 
+// mayBegin is mayMirror for a claim that is new.
+func (s *State) mayBegin(sp *space, l *Link, put *record.Write) *leasehold.Error {
+	if failure := s.mayMirror(sp, l); failure != nil || l.Mirror == "" {
+		return failure
+	}
+	if failure := s.mayRest(sp, l); failure != nil {
+		return failure
+	}
+	return s.roomForMirror(sp, l, put)
+}
+
+// mayRest refuses a link to a mirrored resource that is not given to the next at once, now or after an unclean end:
+// whoever has the first record would believe that it holds.
+func (s *State) mayRest(sp *space, l *Link) *leasehold.Error {
+	d := sp.definition(l.Resource)
+	r, _ := sp.resources.Get(l.Resource)
+	switch {
+	case s.quarantined():
+		return notMirrored(l.Resource, s.whyQuarantined()+s.orEnd())
+	case l.Grace > 0 || d.Grace > 0 || d.Unclean == leasehold.AwaitAcknowledgement:
+		return notMirrored(l.Resource, "it rests after an unclean end, and the first of them would not")
+	case r != nil && len(r.more().resting(s.now)) > 0:
+		return notMirrored(l.Resource, "it rests after an unclean end: try again when that is over")
+	}
+	return nil
+}
+
+// maxRenamed is how many claims may need another name than their id when a resource becomes a mirrored one.
+const maxRenamed = 32
+
+// roomForMirror refuses to begin to mirror a resource if there is no room for the records of those who have it or want
+// it, beside what is put.
+func (s *State) roomForMirror(sp *space, l *Link, put *record.Write) (refused *leasehold.Error) {
+	r, ok := sp.resources.Get(l.Resource)
+	if !ok || sp.mirrored(l.Resource) != "" {
+		return nil
+	}
+	writes, renamed, prefix := []record.Write{*put}, 0, l.Mirror
+	sp.claimsOn(r, func(c *Claim) bool {
+		path := prefix + escaped(c.ID)
+		if s.taken(sp, path) {
+			renamed++
+			path = s.facePath(sp, prefix, c.ID)
+		}
+		writes = append(writes, record.Write{Path: path, Value: c.Holder})
+		if refused = sp.roomIn(c.Session, r.Waiting+1); refused == nil && renamed > maxRenamed {
+			refused = notMirrored(r.Path, fmt.Sprintf("records are below %s already, by the ids of more than %d who "+
+				"have it or want it: delete them first", prefix, maxRenamed))
+		}
+		return refused == nil
+	})
+	if refused != nil {
+		return refused
+	}
+	return s.roomForMade(sp, writes)
+}
+
+// roomForMade refuses records that are made for claims, if there is no room for them. They are nobody's, and count for
+// their namespace alone.
+func (s *State) roomForMade(sp *space, writes []record.Write) *leasehold.Error {
+	if failure := s.records.Room(sp.table(), writes); failure != nil || s.permit == nil {
+		return failure
+	}
+	var more tally
+	for i := range writes {
+		g := sp.table().Growth(&writes[i])
+		more.records, more.bytes = more.records+g.Records, more.bytes+g.Bytes
+	}
+	return s.withinNamespace(sp.name, more)
+}
+
 // inOrder refuses to mirror claims that have another order than that in which they came, or have records elsewhere.
 func (s *State) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
 	sp.claimsOn(r, func(c *Claim) bool {
@@ -72,6 +143,8 @@ func (s *State) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
 			refused = notMirrored(r.Path, "somebody waits for it with a priority")
 		case c.waiting() && c.Wait.With != nil:
 			refused = notMirrored(r.Path, "somebody waits for it together with others")
+		case c.terms().Grace > 0:
+			refused = notMirrored(r.Path, "it rests after an unclean end of one of its leases")
 		}
 		return refused == nil
 	})
@@ -111,6 +184,8 @@ func (s *State) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Cla
 			why = "nobody goes before others"
 		case len(items) > 1 && c.Wait != 0:
 			why = "it cannot be waited for together with others"
+		case c.Grace > 0:
+			why = "it cannot rest after a lease"
 		}
 		if why != "" {
 			return outOfOrder(item.Resource, prefix, why)
@@ -123,7 +198,7 @@ func (s *State) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Cla
 	if failure := sp.roomIn(c.Session, len(items)+len(writes)); failure != nil {
 		return failure
 	}
-	return s.records.Room(sp.table(), writes)
+	return s.roomForMade(sp, writes)
 }
 
 func outOfOrder(path, prefix, why string) *leasehold.Error {
@@ -222,11 +297,35 @@ func (s *State) facePath(sp *space, prefix, id string) string {
 	} else if !s.taken(sp, path) {
 		return path
 	}
-	for n := uint64(sp.revision); ; n++ {
-		if next := fmt.Sprintf("%s~%d", path, n); !s.taken(sp, next) {
-			return next
+	if next := fmt.Sprintf("%s~%d", path, sp.revision); !s.taken(sp, next) {
+		return next
+	}
+	return s.numberedPath(sp, path)
+}
+
+// numberedPath returns a path with a number that is not taken, however many are: it halves a range of more numbers than
+// there can be records, each time to a half in which some are left.
+func (s *State) numberedPath(sp *space, path string) string {
+	numbered := func(n int64) string { return fmt.Sprintf("%s~%013d", path, n) }
+	from := int64(0)
+	for size := int64(1) << 39; size > 0; size /= 2 {
+		if s.takenIn(sp, numbered(from), numbered(from+size)) >= size {
+			from += size
 		}
 	}
+	return numbered(from)
+}
+
+// takenIn counts the paths of a range that have records, or get one by the command.
+func (s *State) takenIn(sp *space, from, to string) int64 {
+	s.work.take(lookCost)
+	n := sp.records.Count(RecordQuery{From: from, To: to})
+	for _, path := range s.reserved {
+		if from <= path && path < to {
+			n++
+		}
+	}
+	return int64(n)
 }
 
 // taken reports whether a path has a record, or gets one by the command.

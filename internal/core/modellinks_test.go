@@ -230,7 +230,8 @@ func (m *model) isMirrored(sp *modelSpace, path string) bool {
 // disturbs reports whether an acquire would disturb the order of a mirrored resource.
 func (m *model) disturbs(sp *modelSpace, c *core.Acquire) bool {
 	return slices.ContainsFunc(itemsOf(c), func(item core.Item) bool {
-		return m.isMirrored(sp, item.Resource) && (item.Slots != 0 || c.Priority != 0 || len(c.Also) > 0 && c.Wait != 0)
+		return m.isMirrored(sp, item.Resource) &&
+			(item.Slots != 0 || c.Priority != 0 || len(c.Also) > 0 && c.Wait != 0 || c.Grace != 0)
 	})
 }
 
@@ -257,11 +258,19 @@ func (m *model) mayMirror(sp *modelSpace, l *core.Link) bool {
 	}
 	m.settle(sp, l.Resource)
 	for _, c := range slices.Concat(m.holders(sp, l.Resource), m.queue(sp, l.Resource)) {
-		if c.slots != 0 || c.face != nil || c.token == 0 && (c.priority != 0 || len(m.together(c)) > 1) {
+		if c.slots != 0 || c.face != nil || c.grace != 0 || c.token == 0 && (c.priority != 0 || len(m.together(c)) > 1) {
 			return false
 		}
 	}
 	return m.capacity(sp, l.Resource) == 0
+}
+
+// mayRest reports whether a mirrored resource is given to the next not at once.
+func (m *model) mayRest(sp *modelSpace, l *core.Link) bool {
+	d := m.definition(sp, l.Resource)
+	slots, all := m.resting(sp, l.Resource)
+	return l.Mirror != "" && (m.quarantined() || l.Grace != 0 || d.Grace != 0 || d.Unclean == leasehold.AwaitAcknowledgement ||
+		slots != 0 || all)
 }
 
 // link is what a put with a link does to its claim: the record that is written with it, or what is answered instead.
@@ -271,7 +280,7 @@ func (m *model) link(sp *modelSpace, c *core.PutRecord, old *modelRecord) (do fu
 	if claim != nil && claim.id == l.ID {
 		return m.linkAgain(sp, a, claim)
 	}
-	if !m.mayMirror(sp, l) {
+	if !m.mayMirror(sp, l) || m.mayRest(sp, l) {
 		return nil, modelAnswer{text: "refused"}
 	}
 	takes := claim != nil && l.Take

@@ -299,6 +299,28 @@ var worstCases = []worstCase{
 			Namespace: ns, Path: "r/x", Session: "s", Link: &core.Link{Resource: "r", ID: "x", Holder: "x", Wait: true, Mirror: "r/"},
 		})
 	}},
+	{"the mirror of 1,024 claims whose names are taken", func(d *desk, part int) func() int {
+		d.open("s")
+		for i := range leasehold.MaxMirrored {
+			d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: fmt.Sprint("i", i), Holder: "h", Session: "s", Wait: time.Hour})
+			d.must(&core.PutRecord{Namespace: ns, Path: fmt.Sprint("r/i", i)})
+		}
+		return d.command(&core.PutRecord{
+			Namespace: ns, Path: "r/x", Session: "s", Link: &core.Link{Resource: "r", ID: "x", Holder: "x", Wait: true, Mirror: "r/"},
+		})
+	}},
+	{"an acquire for whose record 200,000 names are taken", func(d *desk, part int) func() int {
+		d.open("s")
+		d.link("r", "x", "s", "r/")
+		d.must(&core.PutRecord{Namespace: ns, Path: "r/y"})
+		for i := range 200000 / part { // of revisions, those that come next when it is asked for among them
+			d.must(&core.PutRecord{Namespace: ns, Path: fmt.Sprint("r/y~", 200000/part+i)})
+		}
+		for i := range 1000 {
+			d.must(&core.PutRecord{Namespace: ns, Path: fmt.Sprintf("r/y~%013d", i)})
+		}
+		return d.command(&core.Acquire{Namespace: ns, Resource: "r", ID: "y", Holder: "y", Session: "s", Wait: time.Hour})
+	}},
 	{"the end of a holder before 16,000 mirrored waiters that are gone", func(d *desk, part int) func() int {
 		d.open("h", "s", "t")
 		d.link("r", "h", "h", "r/")

@@ -75,6 +75,40 @@ func TestLockIsALease(t *testing.T) {
 	})
 }
 
+// The keys of two resources are never below one prefix: what is below it are the claims on one, and their order is that
+// of its queue. So a resource whose keys are written with and without a slash in front has those of the first alone.
+func TestAPrefixIsOfOneResource(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"a", "/a", "a/", "//a", "a/b", "/a/b/", "a//b", "b", "", "/"} {
+		resource, prefix, ok := claimOf(name+"/ff", 0xff)
+		if other, known := seen[prefix]; ok && known && other != resource {
+			t.Errorf("%s and %s are both below %s", resource, other, prefix)
+		}
+		if seen[prefix] = resource; ok && strings.Trim(prefix, "/") != resource {
+			t.Errorf("the claims on %s are below %s", resource, prefix)
+		}
+	}
+	inWorld(t, func(w *world) {
+		first, second := w.grant(60), w.grant(60)
+		w.put(fmt.Sprintf("a/%x", first), "", first)
+		_, err := w.kv.Put(w.ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "/a/%x", second), Lease: second})
+		if status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("the same resource below another prefix is answered %v", err)
+		}
+	})
+}
+
+// A resource that rests after an unclean end is not locked through etcd: the next client would not know that it does.
+func TestNoLockOnWhatRests(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.do(&core.Define{Namespace: leasehold.DefaultNamespace, Definition: leasehold.Definition{Path: "a", Grace: time.Minute}})
+		_, err := w.lock.Lock(w.ctx, &v3lockpb.LockRequest{Name: []byte("a"), Lease: w.grant(60)})
+		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "rests after an unclean end") {
+			t.Errorf("a lock is answered %v", err)
+		}
+	})
+}
+
 // Who waits for a lock, or campaigns, is told at once when its lease ends.
 func TestWaitEndsWithItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -140,11 +140,11 @@ func (a *acquire) refused(refusal error) (done bool, err error) {
 		a.held = e
 		return true, nil
 	}
-	var status leasehold.Status
-	if err := a.call.look(func(v core.View) { status = v.Status(a.namespace(), a.put.key, 0) }); err != nil {
+	used, err := a.inUse(a.put.key)
+	if err != nil {
 		return false, err
 	}
-	if status.Holding == 0 && status.Waiting == 0 {
+	if used.Holding == 0 && used.Waiting == 0 {
 		return false, refusal
 	}
 	// It shows as other records, as those of etcd: no record of Consul can stand for it until they are gone.
@@ -185,4 +185,10 @@ func (c *call) releaseKey() error {
 		return c.no("the session does not hold this key")
 	}
 	return c.send(true)
+}
+
+// inUse reads who has and who wants a resource, as far as the asker may know.
+func (c *call) inUse(path string) (s leasehold.Status, err error) {
+	err = c.look(func(v core.View) { s = v.Status(c.namespace(), path, 0) })
+	return s, err
 }

@@ -30,12 +30,34 @@ var operations = []operation{
 	{"kv-put", "PUT", "/v1/kv/", "", "put-record", true, (*call).putKey},
 	{"kv-delete", "DELETE", "/v1/kv/", "", "delete-record", true, (*call).deleteKeys},
 
+	{"txn", "PUT", "/v1/txn", "", "txn", true, (*call).transact},
+
 	{"session-create", "PUT", "/v1/session/create", "", "open-session", true, (*call).createSession},
 	{"session-destroy", "PUT", "/v1/session/destroy/", "", "close-session", true, (*call).destroySession},
 	{"session-renew", "PUT", "/v1/session/renew/", "", "renew-session", false, (*call).renewSession},
 	{"session-info", "GET", "/v1/session/info/", "", "session", false, (*call).sessionInfo},
 	{"session-list", "GET", "/v1/session/list", "", "sessions", false, (*call).listSessions},
 	{"session-node", "GET", "/v1/session/node/", "", "sessions", false, (*call).nodeSessions},
+
+	{"agent-self", "GET", "/v1/agent/self", "", "cluster", false, (*call).agentSelf},
+	{"agent-version", "GET", "/v1/agent/version", "", "cluster", false, (*call).agentVersion},
+	{"agent-members", "GET", "/v1/agent/members", "", "cluster", false, (*call).agentMembers},
+	{"agent-services", "GET", "/v1/agent/services", "", "cluster", false, (*call).agentServices},
+	{"agent-checks", "GET", "/v1/agent/checks", "", "cluster", false, (*call).agentServices},
+	{"service-register", "PUT", "/v1/agent/service/register", "", "cluster", false, (*call).register},
+	{"service-deregister", "PUT", "/v1/agent/service/deregister/", "", "cluster", false, (*call).register},
+	{"check-register", "PUT", "/v1/agent/check/", "", "cluster", false, (*call).register},
+	{"status-leader", "GET", "/v1/status/leader", "", "cluster", false, (*call).leader},
+	{"status-peers", "GET", "/v1/status/peers", "", "cluster", false, (*call).peers},
+	{"catalog-datacenters", "GET", "/v1/catalog/datacenters", "", "cluster", false, (*call).catalogDatacenters},
+	{"catalog-nodes", "GET", "/v1/catalog/nodes", "", "cluster", false, (*call).catalogNodes},
+	{"catalog-services", "GET", "/v1/catalog/services", "", "cluster", false, (*call).catalogServices},
+	{"catalog-service", "GET", "/v1/catalog/service/", "", "cluster", false, (*call).catalogService},
+	{"catalog-node", "GET", "/v1/catalog/node/", "", "cluster", false, (*call).catalogNode},
+	{"health-service", "GET", "/v1/health/service/", "", "cluster", false, (*call).healthService},
+	{"health-node", "GET", "/v1/health/node/", "", "cluster", false, (*call).health},
+	{"health-checks", "GET", "/v1/health/checks/", "", "cluster", false, (*call).health},
+	{"health-state", "GET", "/v1/health/state/", "", "cluster", false, (*call).health},
 }
 
 // unknown is what means nothing here.

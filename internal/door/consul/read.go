@@ -188,16 +188,17 @@ func (c *call) tree(prefix string, keysOnly bool) (records []*leasehold.Record, 
 	}
 	defer leave()
 	for range door.MaxLooks {
-		if records, now, err = c.treeOnce(prefix, keysOnly); !errors.Is(err, leasehold.ErrLost) {
+		q := core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: keysOnly}
+		if records, now, err = c.treeOnce(q); !errors.Is(err, leasehold.ErrLost) {
 			return records, now, err
 		}
 	}
 	return nil, 0, busy(prefix)
 }
 
-func (c *call) treeOnce(prefix string, keysOnly bool) (all []*leasehold.Record, now leasehold.Revision, err error) {
-	q := core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: keysOnly}
-	size := 0
+// treeOnce reads the records of a query. The error is Lost if history no longer has its revision.
+func (c *call) treeOnce(q core.RecordQuery) (all []*leasehold.Record, now leasehold.Revision, err error) {
+	prefix, size := q.From, 0
 	for {
 		page, err := c.page(q)
 		if err != nil {

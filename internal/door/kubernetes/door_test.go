@@ -186,7 +186,7 @@ func TestWhatIsRefused(t *testing.T) {
 		status                     int
 		want                       string
 	}{
-		{"no version", "PUT", "/op", held("op", "ann", 15), 422, `Lease.coordination.k8s.io \"op\" is invalid: ` +
+		{"no version", "PUT", "/op", held("op", "ann", 15), 422, `leases.coordination.k8s.io \"op\" is invalid: ` +
 			`metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
 		{"duration", "POST", "", held("x", "ann", 0), 422, `Lease.coordination.k8s.io \"x\" is invalid: ` +
 			`spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0`},

@@ -129,7 +129,8 @@ func (c *call) judge(l *object.Lease, p present) error {
 	case err != nil:
 		return badRequest("%v", err)
 	case revision == 0:
-		return invalidLease(c.name, object.Invalid("metadata.resourceVersion", "0", "must be specified for an update"))
+		// Kubernetes names the resource here, and the kind in all other errors of this reason.
+		return invalid(qualified, c.name, object.Invalid("metadata.resourceVersion", "0", "must be specified for an update"))
 	case m.UID != "" && m.UID != p.lease.Meta.UID:
 		return wrongUID(c.name, m.UID, p.lease.Meta.UID)
 	case revision != p.record.Mod:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,23 +73,22 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// One of three servers dies in an election, the leader among them: whoever leads goes on, and nobody leads beside it.
-func TestServerDiesInAnElection(t *testing.T) {
-	cluster := startCluster(t)
+// leader waits until one of three servers leads, and returns it.
+func leader(t testing.TB, cluster []*server) *server {
+	t.Helper()
 	var shown struct{ Leader string }
 	await(t, "there is a leader", func() bool {
 		cluster[0].native("GET", "/v1/cluster", "", &shown)
 		return shown.Leader != ""
 	})
-	var dies *server
-	var rest []*server
-	for i, name := range []string{"one", "two", "three"} {
-		if name == shown.Leader {
-			dies = cluster[i]
-		} else {
-			rest = append(rest, cluster[i])
-		}
-	}
+	return cluster[slices.Index([]string{"one", "two", "three"}, shown.Leader)]
+}
+
+// One of three servers dies in an election, the leader among them: whoever leads goes on, and nobody leads beside it.
+func TestServerDiesInAnElection(t *testing.T) {
+	cluster := startCluster(t)
+	dies := leader(t, cluster)
+	rest := slices.DeleteFunc(slices.Clone(cluster), func(s *server) bool { return s == dies })
 	ann := campaign(t, rest[0].config(), "operator", "ann", true)
 	elected(t, ann)
 	bob := campaign(t, rest[1].config(), "operator", "bob", true)

@@ -29,16 +29,20 @@ func (s *server) leasehold(args ...string) string {
 }
 
 // startSecure starts a server with TLS and access, and returns how its kubeconfig tells clients to reach it.
-func startSecure(t *testing.T) (*server, *rest.Config) {
+func startSecure(t *testing.T, flags ...string) (*server, *rest.Config) {
 	t.Helper()
 	address := process.Reserve(t)
 	host, _, _ := net.SplitHostPort(address)
 	s := &server{t: t, dir: t.TempDir(), url: "https://" + address}
 	s.leasehold("cert", "ca")
 	s.leasehold("cert", "server", "n1", host)
+	s.leasehold("cert", "client", "root")
 	certs := filepath.Join(s.dir, "certs")
 	s.args = []string{"serve", "--listen", address, "--data", filepath.Join(s.dir, "data"), "--log-level", "warn", "--access",
 		"--tls-cert", filepath.Join(certs, "n1.crt"), "--tls-key", filepath.Join(certs, "n1.key")}
+	for _, flag := range flags {
+		s.args = append(s.args, strings.Replace(flag, "certs/", certs+"/", 1))
+	}
 	s.start()
 	token := filepath.Join(s.dir, "data", "admin-token")
 	await(t, "there is an admin token", func() bool { _, err := os.Stat(token); return err == nil })
@@ -52,6 +56,7 @@ func startSecure(t *testing.T) (*server, *rest.Config) {
 		t.Fatal(err)
 	}
 	c.QPS, c.Burst = 1000, 1000
+	c.CertFile, c.KeyFile = filepath.Join(certs, "root.crt"), filepath.Join(certs, "root.key")
 	await(t, "it answers", func() bool {
 		_, err := leases(t, c, "apps").List(t.Context(), meta.ListOptions{})
 		return err == nil
@@ -71,8 +76,7 @@ func TestOverTLS(t *testing.T) {
 	if _, err := leases(t, stranger, "apps").List(t.Context(), meta.ListOptions{}); !apierrors.IsUnauthorized(err) {
 		t.Errorf("without a token: %v", err)
 	}
-	s.leasehold("access", "token", "create", "guest", "--secret-file", "guest.token", "--ttl", "none", "--server", s.url, "--ca", "certs/ca.crt",
-		"--token-file", "data/admin-token")
+	s.admin("access", "token", "create", "guest", "--secret-file", "guest.token", "--ttl", "none")
 	guest := rest.AnonymousClientConfig(c)
 	guest.BearerTokenFile = filepath.Join(s.dir, "guest.token")
 	_, err := leases(t, guest, "apps").Create(t.Context(), lease("mine", "guest", 15), meta.CreateOptions{})

@@ -67,7 +67,13 @@ func startServer(t testing.TB, flags ...string) *server {
 }
 
 // startCluster starts three servers, and waits until all are ready.
-func startCluster(t testing.TB) (all []*server) {
+func startCluster(t testing.TB) []*server {
+	t.Helper()
+	return startClusterWith(t, func() []string { return nil })
+}
+
+// startClusterWith is startCluster with more flags for each server.
+func startClusterWith(t testing.TB, flags func() []string) (all []*server) {
 	t.Helper()
 	var members []string
 	peers := map[string]string{}
@@ -80,6 +86,7 @@ func startCluster(t testing.TB) (all []*server) {
 		s := &server{t: t, dir: t.TempDir(), url: "http://" + address}
 		s.args = []string{"serve", "--listen", address, "--data", filepath.Join(s.dir, "data"), "--log-level", "warn",
 			"--name", name, "--peer-listen", peers[name], "--initial-cluster", strings.Join(members, ","), "--insecure"}
+		s.args = append(s.args, flags()...)
 		s.start()
 		all = append(all, s)
 	}

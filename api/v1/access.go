@@ -164,6 +164,7 @@ type AccessChange struct {
 type CanIQuery struct {
 	Verb   string
 	Path   string   // empty: to everything in the namespace
+	ID     string   // of a lease or waiter at Path; empty: of any
 	As     string   // empty: who asks
 	Groups []string // of As
 }
@@ -178,6 +179,7 @@ type CanI struct {
 	Verb      string         `json:"verb"`
 	Namespace string         `json:"namespace"`
 	Path      string         `json:"path,omitempty"`
+	ID        string         `json:"id,omitempty"`
 	Because   []AccessReason `json:"because"` // none: no binding allows it
 }
 

@@ -179,6 +179,7 @@ func (c *Caller) ApplyAccess(ctx context.Context, r ApplyAccessRequest) (Applied
 func (c *Caller) CanI(ctx context.Context, q CanIQuery) (CanI, error) {
 	query := url.Values{"verb": {q.Verb}}
 	setText(query, "path", q.Path)
+	setText(query, "id", q.ID)
 	setText(query, "as", q.As)
 	if len(q.Groups) > 0 {
 		query["group"] = q.Groups

@@ -11,18 +11,22 @@ import (
 type Question struct {
 	Verb            access.Verb
 	Namespace, Path string
+
+	ID    string        // of the lease or waiter that it is done to; empty: to any
+	Owner *access.Owner // of that
 }
 
 // CanI says whether somebody may do something, and why. A nil policy is that of a cluster with access off.
 func CanI(p *access.Policy, asker *access.Asker, q Question) v1.CanI {
-	out := v1.CanI{Enabled: p != nil, Allowed: p == nil, Verb: q.Verb.String(), Namespace: q.Namespace, Path: q.Path,
-		Principal: asker.Principal, Groups: asker.Groups, Because: []v1.AccessReason{}}
+	out := v1.CanI{Enabled: p != nil, Allowed: p == nil, Verb: q.Verb.String(), Namespace: q.Namespace,
+		Path: q.Path, ID: q.ID, Principal: asker.Principal, Groups: asker.Groups, Because: []v1.AccessReason{}}
 	if asker.Token != "" && p.Compile(asker).Revoked() {
 		return out
 	}
 	if why := p.Why(asker, q.Verb, q.Namespace, q.Path); len(why) > 0 {
-		out.Allowed, out.Because = true, fromReasons(why)
+		out.Because = fromReasons(why)
 		out.Own = !slices.ContainsFunc(why, func(r access.Reason) bool { return !r.Own })
+		out.Allowed = !out.Own || q.ID == "" || p.Compile(asker).Owns(q.Owner)
 	}
 	return out
 }

@@ -163,7 +163,26 @@ func (c *call) canI() error {
 	if err != nil {
 		return err
 	}
+	if question.ID, question.Owner, err = c.askedLease(question.Path); err != nil {
+		return err
+	}
 	return c.sendValue(document.CanI(p, asker, question))
+}
+
+// askedLease returns the lease or waiter on a path that the question is about, and whose it is.
+func (c *call) askedLease(path string) (id string, owner *access.Owner, err error) {
+	if id = c.query.Get("id"); id == "" {
+		return "", nil, nil
+	}
+	if err := checkText("id", id); err != nil {
+		return "", nil, err
+	}
+	err = c.door.backend.Read(c.ctx, func(v core.View) {
+		if v.PathOfClaim(c.namespace, id) == path {
+			owner = v.OwnerOfClaim(c.namespace, id)
+		}
+	})
+	return id, owner, err
 }
 
 // asked returns for whom the question is: the one who asks, or for an admin anybody.

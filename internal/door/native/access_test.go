@@ -128,6 +128,16 @@ func TestOnlyAdminsSeeAndChangeAccess(t *testing.T) {
 	askAs(t, door, ann, "GET", "/v1/access/can-i?verb=acquire&path=a/x", "").expect(200, `"allowed":true`, `"binding":"m"`)
 	askAs(t, door, ann, "GET", "/v1/access/can-i?verb=break&path=a/x", "").expect(200, `"allowed":true`, `"own":true`)
 	askAs(t, door, ann, "GET", "/v1/access/can-i?verb=acquire&path=b/x", "").expect(200, `"allowed":false`, `"because":[]`)
+	for id, who := range map[string]string{"hers": ann, "others": root} {
+		askAs(t, door, who, "POST", "/v1/acquire", `{"resource":"a/`+id+`","holder":"h","ttl":"1m","id":"`+id+`"}`).expect(200)
+	}
+	for target, allowed := range map[string]string{
+		"path=a/hers&id=hers": "true", "path=a/others&id=others": "false", "path=a/hers&id=others": "false", "path=a/hers&id=none": "false",
+	} {
+		askAs(t, door, ann, "GET", "/v1/access/can-i?verb=break&"+target, "").expect(200, `"allowed":`+allowed, `"own":true`)
+	}
+	askAs(t, door, root, "GET", "/v1/access/can-i?verb=break&path=a/hers&id=hers", "").expect(200, `"allowed":true`).without(`"own"`)
+	askAs(t, door, root, "GET", "/v1/access/can-i?verb=break&path=a/hers&id=hers&as=ann", "").expect(200, `"allowed":true`, `"own":true`)
 	askAs(t, door, ann, "GET", "/v1/access/whoami", "").expect(200, `"principal":"ann"`, `"prefix":"a/"`).without("root")
 }
 

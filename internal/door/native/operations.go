@@ -114,7 +114,7 @@ var operations = []operation{
 	{"access", "GET", "/v1/access", "", "ACCESS GET", asks((*call).access)},
 	{"apply-access", "POST", "/v1/access/apply", "", "ACCESS APPLY access",
 		sendsUpTo(maxAccess, (*call).applyAccess)},
-	{"can-i", "GET", "/v1/access/can-i", "verb path as group+", "ACCESS CANI verb", asks((*call).canI)},
+	{"can-i", "GET", "/v1/access/can-i", "verb path id as group+", "ACCESS CANI verb", asks((*call).canI)},
 	{"who-can", "GET", "/v1/access/who-can", "verb path", "ACCESS WHOCAN verb", asks((*call).whoCan)},
 	{"whoami", "GET", "/v1/access/whoami", "", "ACCESS WHOAMI", asks((*call).whoami)},
 	{"create-token", "POST", "/v1/access/tokens", "", "TOKEN CREATE principal", sends((*call).createToken)},

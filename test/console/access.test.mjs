@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { accessible, api, scratch, serve, test } from './harness.mjs'
 import { provide } from './issuer.mjs'
 
-let at, root, viewer
+let at, root, viewer, member
 
 before(async () => {
   const data = scratch()
@@ -17,6 +17,8 @@ before(async () => {
   await api('PUT', '/v1/access/bindings/viewers', { role: 'viewer', group: 'viewers' }, admin)
   await api('PUT', '/v1/access/bindings/ann', { role: 'operator', principal: 'corp:ann' }, admin)
   viewer = (await api('POST', '/v1/access/tokens', { principal: 'carol', groups: ['viewers'] }, admin)).secret
+  await api('PUT', '/v1/access/bindings/members', { role: 'member', group: 'members' }, admin)
+  member = (await api('POST', '/v1/access/tokens', { principal: 'erin', groups: ['members'] }, admin)).secret
   await api('PUT', '/v1/definitions/gpu/pool', { units: ['a', 'b'] }, admin)
   for (const id of ['1', '2']) {
     await api('POST', '/v1/acquire', { resource: 'gpu/pool', holder: 'train/' + id, id, slots: 1, ttl: '10m' }, admin)
@@ -61,6 +63,24 @@ test('with a token one sees what one may, and is told why no more is offered', a
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.waitForURL(/\/signin/)
   assert.equal(await sessionOf(page), undefined)
+})
+
+test('who may break its own leases only is offered those alone, and told why', async (page) => {
+  const hers = { at, token: member }
+  await api('PUT', '/v1/definitions/own/pool', { units: ['a', 'b'] }, { at, token: root })
+  await api('POST', '/v1/acquire', { resource: 'own/pool', holder: 'train/root', slots: 1, ttl: '10m' }, { at, token: root })
+  await api('POST', '/v1/acquire', { resource: 'own/pool', holder: 'train/erin', slots: 1, ttl: '10m' }, hers)
+  await api('POST', '/v1/acquire', { resource: 'own/alone', holder: 'erin@laptop', ttl: '10m' }, hers)
+  await signIn(page, member)
+  const details = page.getByRole('complementary', { name: 'Details' })
+  await details.getByText('erin may break only its own leases: these are somebody else’s').waitFor()
+  assert.equal(await details.getByRole('button', { name: /Break/ }).count(), 0)
+  await page.goto(at + '/?open=own/alone')
+  await details.getByRole('button', { name: 'Break…' }).waitFor()
+  await page.goto(at + '/?open=own/pool')
+  await details.getByText('1 of these is somebody else’s').waitFor()
+  await details.locator('dl', { hasText: 'train/erin' }).first().getByRole('button', { name: 'Break…' }).waitFor()
+  assert.equal(await details.getByRole('button', { name: /Break/ }).count(), 1)
 })
 
 test('with an OpenID provider one comes back to where one was, and may do what the rules say', async (page) => {

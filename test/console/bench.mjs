@@ -3,7 +3,7 @@
 //
 //	LEASEHOLD_BINARY=bin/leasehold CHROMIUM=$(which chromium) node test/console/bench.mjs
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
@@ -61,47 +61,81 @@ const load = (async () => {
     if (ahead > 0) await sleep(ahead)
   }
 })()
-// What a frame costs the page's main thread, which a busy machine does not change: it is counted in CPU time.
-const devtools = await context.newCDPSession(page)
-await devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
-const worked = async () => (await devtools.send('Performance.getMetrics')).metrics.find((m) => m.name === 'TaskDuration').value * 1000
-const workedBefore = await worked()
-const frames = await page.evaluate(async (time) => {
-  const list = []
-  await new Promise((resolve) => {
-    const began = performance.now()
-    let last = began
-    const step = (now) => {
-      list.push(now - last)
-      last = now
-      scrollBy(0, 60)
-      if (scrollY + innerHeight >= document.documentElement.scrollHeight - 1) scrollTo(0, 0)
-      if (now - began < time) requestAnimationFrame(step)
-      else resolve()
-    }
-    requestAnimationFrame(step)
-  })
-  return list.slice(1)
-}, scrolls)
-const perFrame = ((await worked()) - workedBefore) / frames.length
-busy = false
-await load
-console.log(`CPU of the page's main thread: ${perFrame.toFixed(1)} ms a frame`)
-console.log(`frames while scrolling: ${frames.length}, p50 ${quantile(frames, 0.5).toFixed(1)} ms, p95 ${quantile(frames, 0.95).toFixed(1)} ms, ` +
-  `p99 ${quantile(frames, 0.99).toFixed(1)} ms, longest ${Math.max(...frames).toFixed(1)} ms`)
 
-// CPU time of the server, as the kernel counts it: with an idle console, and with none.
+// CPU time of a process or a thread, as the kernel counts it, in seconds.
 const tick = Number(execFileSync('getconf', ['CLK_TCK']))
-const used = () => {
-  const fields = readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')[1].split(' ')
+const used = (of) => {
+  const fields = readFileSync(`/proc/${of}/stat`, 'utf8').split(') ')[1].split(' ')
   return (Number(fields[11]) + Number(fields[12])) / tick
 }
-async function cost() {
-  const before = used()
-  await sleep(idle)
-  return (100 * (used() - before)) / (idle / 1000)
+const parentOf = (pid) => Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')[1])
+
+/** browserTime returns the CPU time of each kind of thread of the browser: who scripts and lays out, who paints, who draws. */
+function browserTime() {
+  const sums = { main: 0, compositor: 0, raster: 0, draw: 0 }
+  const kinds = [[/^Compositor/, 'compositor'], [/^ThreadPoolForeg/, 'raster'], [/^VizCompositor/, 'draw']]
+  const processes = readdirSync('/proc').filter((d) => /^\d+$/.test(d) && descends(d))
+  for (const pid of processes) {
+    const renders = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--type=renderer')
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8')
+      const kind = kinds.find(([pattern]) => pattern.test(name))?.[1] ?? (renders && thread === pid ? 'main' : undefined)
+      if (kind) sums[kind] += used(`${pid}/task/${thread}`)
+    }
+  }
+  return sums
 }
-await page.evaluate(() => scrollTo(0, 0))
+
+function descends(pid) {
+  try {
+    for (let at = Number(pid); at > 1; at = parentOf(at)) if (at === process.pid) return Number(pid) !== process.pid
+  } catch {
+    return false // it has ended meanwhile
+  }
+  return false
+}
+
+async function scroll(page) {
+  const before = browserTime()
+  const frames = await page.evaluate(async (time) => {
+    const list = []
+    await new Promise((resolve) => {
+      const began = performance.now()
+      let last = began
+      const step = (now) => {
+        list.push(now - last)
+        last = now
+        scrollBy(0, 60)
+        if (scrollY + innerHeight >= document.documentElement.scrollHeight - 1) scrollTo(0, 0)
+        if (now - began < time) requestAnimationFrame(step)
+        else resolve()
+      }
+      requestAnimationFrame(step)
+    })
+    return list.slice(1)
+  }, scrolls)
+  const after = browserTime()
+  const cpu = Object.keys(after).map((kind) => `${kind} ${((1000 * (after[kind] - before[kind])) / frames.length).toFixed(1)}`)
+  return `${frames.length} frames, p50 ${quantile(frames, 0.5).toFixed(1)} ms, p95 ${quantile(frames, 0.95).toFixed(1)} ms, ` +
+    `p99 ${quantile(frames, 0.99).toFixed(1)} ms, longest ${Math.max(...frames).toFixed(1)} ms; CPU a frame, ms: ${cpu.join(', ')}`
+}
+
+console.log(`scrolling: ${await scroll(page)}`)
+// What this machine and this browser can do at best: as many rows of plain text, under the same load.
+await page.goto('about:blank')
+await page.setContent(Array.from({ length: leases }, (_, i) => `<div style="height: 44px">many/${i}</div>`).join(''))
+console.log(`scrolling plain text: ${await scroll(page)}`)
+busy = false
+await load
+
+// CPU time of the server: with an idle console, and with none.
+async function cost() {
+  const before = used(server.pid)
+  await sleep(idle)
+  return (100 * (used(server.pid) - before)) / (idle / 1000)
+}
+await page.goto(url + '/')
+await page.locator('tbody tr').first().waitFor()
 await sleep(3_000)
 const withConsole = await cost()
 await browser.close()

@@ -49,6 +49,15 @@ const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !n
 /** leasehold runs a command to its end. */
 export const leasehold = (...args) => promisify(execFile)(process.env.LEASEHOLD_BINARY, args, { env })
 
+const servers = new Map()
+
+/** stop kills a server of the test's own, as a power cut does. */
+export async function stop(address) {
+  const { server, ended } = servers.get(address)
+  server.kill('SIGKILL')
+  await ended
+}
+
 /** serve starts a server of the test's own, and returns its address. */
 export async function serve(data, ...args) {
   const server = spawn(process.env.LEASEHOLD_BINARY, ['serve', '--listen', '127.0.0.1:0', '--data', data, ...args], { env })
@@ -66,6 +75,7 @@ export async function serve(data, ...args) {
     server.on('exit', () => reject(new Error('the server does not start: ' + said)))
   })
   allow(address)
+  servers.set(address, { server, ended })
   return address
 }
 

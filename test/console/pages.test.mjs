@@ -1,5 +1,6 @@
 // Every page opens, shows what there is, and can be used by everybody.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { accessible, acquire, api, test, url } from './harness.mjs'
 
 const hostile = 'pages/<b>bold</b>'
@@ -41,6 +42,17 @@ test('a break and its reason are in the audit, by the filter in the address', as
   await row.waitFor()
   assert.match(await row.innerText(), /break/)
   assert.equal(await page.locator('tbody tr', { hasText: 'acquire' }).count(), 0)
+})
+
+test('the audit is exported as it is filtered, whole', async (page) => {
+  for (let i = 0; i < 120; i++) await api('POST', '/v1/release', { id: (await acquire('export/' + i, 'exporter')).id }) // more than a page
+  await page.goto(url + '/audit?verb=release&prefix=export/')
+  await page.locator('tbody tr', { hasText: 'export/119' }).first().waitFor()
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export as NDJSON' }).click()])
+  assert.match(file.suggestedFilename(), /^audit-default-.*\.ndjson$/)
+  const lines = readFileSync(await file.path(), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line))
+  assert.deepEqual(new Set(lines.map((o) => o.verb)), new Set(['release']))
+  assert.deepEqual(new Set(lines.map((o) => o.resource)), new Set(Array.from({ length: 120 }, (_, i) => 'export/' + i)))
 })
 
 test('the timeline has a table that says the same, and knows a moment', async (page) => {

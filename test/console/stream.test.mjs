@@ -1,7 +1,7 @@
 // What is not live is not shown as live.
 import assert from 'node:assert/strict'
 import net from 'node:net'
-import { acquire, allow, api, atEnd, leasehold, scratch, serve, test, url } from './harness.mjs'
+import { accessible, acquire, allow, api, atEnd, leasehold, scratch, serve, test, url } from './harness.mjs'
 import { join } from 'node:path'
 
 /** proxy passes connections on to the server until they are cut, and remembers what was asked. */
@@ -41,6 +41,7 @@ test('a stream that is cut is shown as such, and resumes where it was', async (p
   p.cut()
   await page.getByText('Not connected since').waitFor()
   await page.locator('table.stale').waitFor()
+  await accessible(page)
   await acquire('cut/meanwhile', 'bob')
   await api('POST', '/v1/release', { id: lease.id })
   assert.equal(await page.getByText('cut/meanwhile').count(), 0)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { heldAt, liveBars, merge, pastBar, ticks, toLanes, type Bar } from '../src/lib/lanes'
+import { fit, heldAt, liveBars, merge, pastBar, ticks, toLanes, type Bar } from '../src/lib/lanes'
 import type { Rows } from '../src/lib/rows'
 import type { Hold } from '../src/lib/types'
 
@@ -9,6 +9,12 @@ const hold = (resource: string, holder: string, from: number, to: number, more: 
 })
 
 describe('lanes', () => {
+  it('looks back as far as there is something to see, up to half an hour', () => {
+    const from = (s: number) => fit([pastBar(hold('x', 'a', s, 10_000)), pastBar(hold('x', 'b', 9_995, 9_996))], 10_000_000)
+    expect(fit([], 0)).toBe(60_000)
+    expect([9_990, 9_930, 9_500, 8_300, 10].map(from)).toEqual([60_000, 120_000, 600_000, 1_800_000, 1_800_000])
+  })
+
   it('gives holds that overlap tracks of their own', () => {
     const bars = [hold('pool', 'a', 10, 20), hold('pool', 'b', 15, 30), hold('pool', 'c', 20, 40)].map(pastBar)
     const [lane] = toLanes(bars, 'resource', 0, 50_000)

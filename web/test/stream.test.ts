@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import type { Update } from '../src/lib/follow'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { Follower, type Update } from '../src/lib/follow'
 import { Hub } from '../src/lib/hub'
 import { Parser } from '../src/lib/sse'
 
@@ -21,6 +21,34 @@ describe('the parser', () => {
     }
   })
   test('drops what is cut off', () => expect(new Parser().push('id: 1\ndata: x\n')).toEqual([]))
+})
+
+describe('a follower', () => {
+  afterEach(() => void (vi.useRealTimers(), vi.unstubAllGlobals()))
+
+  test('tells together what happens together, and all of it before it says that the stream broke', async () => {
+    vi.useFakeTimers()
+    let stream!: ReadableStreamDefaultController<Uint8Array>
+    const body = new ReadableStream<Uint8Array>({ start: c => void (stream = c) })
+    vi.stubGlobal('fetch', async () => new Response(body))
+    const send = async (text: string) => {
+      stream.enqueue(new TextEncoder().encode(text))
+      await vi.advanceTimersByTimeAsync(1)
+    }
+    const heard: Update[] = []
+    const follower = new Follower('x', u => void heard.push(u))
+    const said = () => heard.splice(0).map(u => (u.type === 'events' ? u.events.map(e => e.revision).join() : u.type))
+    await send('event: hello\nid: 1\ndata: {"time":"2026-03-01T04:30:00Z"}\n\n')
+    for (const n of [2, 3, 4]) await send(`id: ${n}.0\ndata: {"revision":${n}}\n\n`)
+    expect(said()).toEqual(['open'])
+    await vi.advanceTimersByTimeAsync(100)
+    expect(said()).toEqual(['2,3,4'])
+    await send('id: 5.0\ndata: {"revision":5}\n\n')
+    stream.close()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(said()).toEqual(['5', 'broken'])
+    follower.stop()
+  })
 })
 
 describe('the hub', () => {

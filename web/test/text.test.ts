@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { parseSort, formatSort, sortRows } from '../src/lib/sort'
-import { hue, plain, shell, short } from '../src/lib/text'
+import type { Row, Rows } from '../src/lib/rows'
+import { Order, parseSort, formatSort } from '../src/lib/sort'
+import { clientName, hue, plain, shell, short } from '../src/lib/text'
 import { formatClock, formatDuration, formatLeft, moment, parseDuration } from '../src/lib/time'
 import { lease, row } from './make'
 
@@ -49,7 +50,8 @@ test('rows are sorted, and what is equal by name', () => {
     row('c', { waiting: 2, holders: [lease('x', { expires: null })] }),
     row('a', { holders: [lease('x', { expires: '2026-03-01T04:30:09.000Z' })] }),
   ]
-  const names = (sort: string) => sortRows(rows, parseSort(sort)).map(r => r.resource).join('')
+  const all = new Map(rows.map(r => [r.resource, r]))
+  const names = (sort: string) => new Order(parseSort(sort), () => true).update(all).map(r => r.resource).join('')
   expect(names('')).toBe('abc')
   expect(names('left')).toBe('abc')
   expect(names('-left')).toBe('cab')
@@ -57,4 +59,37 @@ test('rows are sorted, and what is equal by name', () => {
   expect(names('-resource')).toBe('cba')
   for (const s of ['', 'left', '-left']) expect(formatSort(parseSort(s))).toBe(s)
   expect(formatSort(parseSort('-nonsense'))).toBe('')
+})
+
+test('an order stays right while rows come, change and go', () => {
+  let seed = 7
+  const next = (n: number) => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % n
+  const keeps = (r: Row) => r.waiting !== 3
+  for (const sort of ['', '-resource', 'waiting', '-waiting'].map(parseSort)) {
+    const rows: Rows = new Map()
+    const order = new Order(sort, keeps)
+    for (let i = 0; i < 200; i++) {
+      for (let n = next(4); n > 0; n--) {
+        const name = 'r' + next(40)
+        if (next(3) === 0) rows.delete(name)
+        else rows.set(name, row(name, { waiting: next(5) }))
+      }
+      const names = (list: Row[]) => list.map(r => `${r.resource}:${r.waiting}`)
+      expect(names(order.update(rows))).toEqual(names(new Order(sort, keeps).update(new Map([...rows].reverse()))))
+    }
+  }
+})
+
+test('what clients say of themselves is shortened', () => {
+  const tail = 'AppleWebKit/537.36 (KHTML, like Gecko)'
+  for (const [agent, name] of [
+    [`Mozilla/5.0 (X11; Linux x86_64) ${tail} Chrome/150.0.7871.181 Safari/537.36`, 'Chrome 150'],
+    [`Mozilla/5.0 (X11; Linux x86_64) ${tail} HeadlessChrome/150.0.0.0 Safari/537.36`, 'Headless Chrome 150'],
+    [`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${tail} Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0`, 'Edge 140'],
+    ['Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0', 'Firefox 142'],
+    ['Mozilla/5.0 (Macintosh) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Safari/605.1.15', 'Safari 18'],
+    ['Mozilla/5.0 (compatible; thing)', 'browser'],
+    ['Terraform/1.9.5 (+https://www.terraform.io)', 'Terraform/1.9.5'],
+    ['leasehold/v0.1.0', 'leasehold/v0.1.0'],
+  ] as const) expect(clientName(agent)).toBe(name)
 })

@@ -128,8 +128,8 @@ export const api = {
   metrics: async () => (await send('/metrics', { accept: 'text/plain' })).text(),
   cluster: () => get<Cluster>('/v1/cluster'),
   quarantine: () => get<Quarantine>('/v1/cluster/quarantine'),
-  canI: (namespace: string, verb: string, path?: string) =>
-    get<CanI>('/v1/access/can-i', { namespace, query: { verb, path } }),
+  canI: (namespace: string, verb: string, path?: string, id?: string) =>
+    get<CanI>('/v1/access/can-i', { namespace, query: { verb, path, id } }),
   whoami: () => get<Whoami>('/v1/access/whoami'),
   /** hasRecord asks by a list, because what is not there is no error in a list. */
   hasRecord: async (namespace: string, path: string) => {

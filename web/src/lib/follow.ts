@@ -9,6 +9,7 @@ export type Update =
   | { type: 'events'; events: Event[] }
   | { type: 'broken'; since: number; status: number; detail: string }
 
+const together = 100 // ms: what happens within it is told at once, however much it is
 const maxSilence = 45_000 // three heartbeats of the server
 const backoff = [250, 1_000, 2_000, 5_000]
 
@@ -19,6 +20,8 @@ export class Follower {
   private failures = 0
   private abort = new AbortController()
   private stopped = false
+  private untold: Event[] = []
+  private telling: ReturnType<typeof setTimeout> | undefined
 
   constructor(
     private readonly namespace: string,
@@ -29,6 +32,7 @@ export class Follower {
 
   stop(): void {
     this.stopped = true
+    clearTimeout(this.telling)
     this.abort.abort()
   }
 
@@ -60,6 +64,7 @@ export class Follower {
   private fail(error: Refusal): void {
     const since = this.broken?.type === 'broken' ? this.broken.since : Date.now()
     this.opened = undefined
+    this.tell()
     this.broken = { type: 'broken', since, status: error.status, detail: error.message }
     this.emit(this.broken)
   }
@@ -92,17 +97,25 @@ export class Follower {
   }
 
   private take(messages: Message[]): void {
-    const events: Event[] = []
     for (const m of messages) {
       if (m.event === 'hello') this.hello(JSON.parse(m.data) as Hello)
       else if (m.event === 'gone') this.last = ''
-      else if (m.event === '' && m.data) events.push(JSON.parse(m.data) as Event)
+      else if (m.event === '' && m.data) this.untold.push(JSON.parse(m.data) as Event)
       if (m.id && m.event !== 'gone') this.last = m.id
     }
+    if (this.untold.length > 0) this.telling ??= setTimeout(() => this.tell(), together)
+  }
+
+  private tell(): void {
+    clearTimeout(this.telling)
+    this.telling = undefined
+    const events = this.untold
+    this.untold = []
     if (events.length > 0) this.emit({ type: 'events', events })
   }
 
   private hello(hello: Hello): void {
+    this.tell()
     const fresh = this.last === ''
     this.failures = 0
     this.broken = undefined

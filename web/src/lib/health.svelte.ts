@@ -3,6 +3,7 @@ import { api, problemOf } from './api'
 import type { Cluster } from './types'
 
 const often = 15_000
+const worried = 3_000 // while there is something to warn of
 
 export interface Warning {
   kind: 'quarantine' | 'no majority' | 'disk' | 'not ready'
@@ -18,12 +19,19 @@ class Health {
 
   /** start asks now and again, until the function that it returns is called. */
   start(): () => void {
-    const ask = () => void (document.visibilityState === 'visible' && this.ask())
-    ask()
-    const timer = setInterval(ask, often)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let stopped = false
+    const ask = async () => {
+      clearTimeout(timer)
+      if (document.visibilityState === 'visible') await this.ask()
+      clearTimeout(timer)
+      if (!stopped) timer = setTimeout(ask, this.warnings.length > 0 ? worried : often)
+    }
+    void ask()
     document.addEventListener('visibilitychange', ask)
     return () => {
-      clearInterval(timer)
+      stopped = true
+      clearTimeout(timer)
       document.removeEventListener('visibilitychange', ask)
     }
   }

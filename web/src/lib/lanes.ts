@@ -69,6 +69,18 @@ export function merge(past: Iterable<Bar>, present: Bar[]): Bar[] {
   return [...bars.values()]
 }
 
+/** The longest time that fit returns. */
+export const longestFit = 1_800_000
+
+const fits = [60_000, 120_000, 300_000, 600_000, longestFit]
+
+/** fit returns how long back to look to see everything that began in the last half hour. */
+export function fit(bars: Bar[], now: number): number {
+  let first = now
+  for (const bar of bars) first = Math.min(first, bar.waited)
+  return fits.find(f => now - first <= f * 0.98) ?? longestFit
+}
+
 /** toLanes sorts bars that touch a stretch of time into lanes; those used last come first. */
 export function toLanes(bars: Bar[], by: By, from: number, to: number): Lane[] {
   const groups = new Map<string, Bar[]>()

@@ -13,6 +13,8 @@ export class Past {
   /** there is more than is read: the oldest are left out. */
   cut = $state(false)
   loading = $state(false)
+  /** what was asked for has been read once, or cannot be. */
+  ready = $state(false)
   private from = Infinity
   private newest = 0
   private timer: ReturnType<typeof setTimeout> | undefined
@@ -71,6 +73,7 @@ export class Past {
       this.error = problemOf(e).message
     } finally {
       this.loading = false
+      this.ready = true
     }
   }
 }

@@ -67,12 +67,12 @@ class Session {
     this.lost()
   }
 
-  /** can asks whether a verb is allowed, once for each resource. */
-  can(namespace: string, verb: string, path?: string): Promise<CanI> {
-    const key = JSON.stringify([namespace, verb, path])
+  /** can asks whether a verb is allowed, once for each resource, or for each lease on it. */
+  can(namespace: string, verb: string, path?: string, id?: string): Promise<CanI> {
+    const key = JSON.stringify([namespace, verb, path, id])
     let answer = this.answers.get(key)
     if (!answer) {
-      answer = api.canI(namespace, verb, path)
+      answer = api.canI(namespace, verb, path, id)
       answer.catch(() => this.answers.delete(key))
       this.answers.set(key, answer)
       // What was allowed changes rarely; the server decides in any case.

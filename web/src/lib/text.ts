@@ -28,6 +28,26 @@ export function hue(holder: string): number {
   return (h >>> 0) % 360
 }
 
+/** clientName shortens what a client says of itself: a browser becomes its name and version, a program its first word. */
+export function clientName(agent: string): string {
+  if (!agent.startsWith('Mozilla/')) return short(agent.split(' ')[0]!, 40)
+  // Most browsers also name those that they resemble: the first of these that is there is the one.
+  for (const [pattern, name] of browsers) {
+    const version = pattern.exec(agent)?.[1]
+    if (version) return `${name} ${version}`
+  }
+  return 'browser'
+}
+
+const browsers: [RegExp, string][] = [
+  [/ Edg\w*\/(\d+)/, 'Edge'],
+  [/ OPR\/(\d+)/, 'Opera'],
+  [/ Firefox\/(\d+)/, 'Firefox'],
+  [/ HeadlessChrome\/(\d+)/, 'Headless Chrome'],
+  [/ Chrom(?:e|ium)\/(\d+)/, 'Chrome'],
+  [/ Version\/(\d+)[\d.]* .*Safari\//, 'Safari'],
+]
+
 /** shell quotes a word for a POSIX shell, if it needs it. */
 export function shell(word: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`

@@ -4,7 +4,7 @@ import { isError, parseFilter } from './filter'
 import type { Live } from './live.svelte'
 import { router } from './router.svelte'
 import type { Row } from './rows'
-import { parseSort, sortRows } from './sort'
+import { Order, parseSort } from './sort'
 
 const many = 2_000
 
@@ -16,6 +16,7 @@ export class View {
   readonly sort = $derived(parseSort(router.query.get('sort')))
   private filter = $derived(isError(this.parsed) ? undefined : this.parsed)
   private seconds = $derived(this.filter?.timed ? clock.now : 0)
+  private order: Order | undefined
   private timer: ReturnType<typeof setTimeout> | undefined
   private at = 0
 
@@ -27,6 +28,7 @@ export class View {
     })
     $effect(() => {
       void [this.filter, this.sort]
+      this.order = undefined
       this.refresh()
     })
     $effect(() => () => clearTimeout(this.timer))
@@ -44,8 +46,8 @@ export class View {
     this.at = performance.now()
     const filter = this.filter
     const now = clock.read()
-    const all = [...this.live.rows.values()]
-    const found = filter ? all.filter(row => filter.match(row, now)) : all
-    this.rows = sortRows(found, this.sort)
+    if (filter?.timed) this.order = undefined
+    this.order ??= new Order(this.sort, row => filter?.match(row, now) ?? true)
+    this.rows = this.order.update(this.live.rows)
   }
 }

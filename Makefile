@@ -17,7 +17,7 @@ FAULTS   ?=
 # What is tested without the race detector. The first three start no goroutines that it could
 # watch; without it there is time for ten times as many random logs and runs, and memory can be
 # measured. The others test what other processes do, and their drivers would compile for minutes.
-PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/(azure|redis))$$'
+PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/(azure|python|redis))$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
 # start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it
@@ -140,6 +140,7 @@ compat: build ## Terraform, OpenTofu, Azure's SDK and clients of Redis against r
 	@$(GO) test -count 1 -v -timeout 60m ./test/compat/terraform -full
 	@cd test/compat/azure && $(GO) test -count 1 -v -timeout 60m ./... -full
 	@cd test/compat/redis && $(GO) test -count 1 -v ./...
+	@$(GO) test -count 1 -v ./test/compat/python
 
 # The modules below store/ have a driver each, and real servers in their tests.
 STORES = $$($(GO) list -m -f '{{.Dir}}' | grep /store/)

@@ -232,9 +232,9 @@ sys.stdin.readline()
         self.assertEqual(child.wait(), 0)
 
     def test_two_processes_fight_for_a_fenced_counter(self) -> None:
-        """They count in a record that refuses late writers, while one after the other is paused past its TTL."""
+        """They count in a record that refuses late writers, while who holds the lease is paused past its TTL."""
         program = HOLD + """
-import urllib.request, urllib.error
+import select, urllib.request, urllib.error
 url = os.environ["LEASEHOLD_SERVER"] + "/v1/records/" + resource
 def read():
     try:
@@ -244,8 +244,7 @@ def read():
         if e.code == 404: return 0
         raise
 written = refused = lost = 0
-print("begins")
-while written < 40:
+while not select.select([sys.stdin], [], [], 0)[0]:
     try:
         with leasehold.hold(resource, ttl=0.5) as h:
             token, value = h.token, read()
@@ -262,25 +261,35 @@ while written < 40:
         lost += 1
 print(written, refused, lost)
 """
-        children = [self.child(program) for _ in range(2)]
-        for child in children:
-            child.line()
+        children = {}
+        for _ in range(2):
+            child = self.child(program)
+            children[str(child.process.pid)] = child
         paused = 0
-        while all(child.process.poll() is None for child in children):
-            child = children[paused % 2]
-            paused += 1
+        while paused < 4:
+            holder = until("one of them holds it", lambda: self.server.holders(self.resource))[0]
+            child = children[holder["holder"].rsplit(":")[-1]]
             child.signal(signal.SIGSTOP)
-            time.sleep(1)  # two TTLs
-            child.signal(signal.SIGCONT)
-            time.sleep(0.3)
-        counts = [child.line().split() for child in children]
-        for child in children:
+            try:
+                if [h["id"] for h in self.server.holders(self.resource)] == [holder["id"]]:  # it did not release
+                    paused += 1
+                    other = until("the other one holds it", lambda: [
+                        h for h in self.server.holders(self.resource) if h["id"] != holder["id"]])[0]
+                    until("and has written", lambda: [
+                        h for h in self.server.holders(self.resource) if h["token"] > other["token"]])
+            finally:
+                child.signal(signal.SIGCONT)
+        for child in children.values():
+            child.say("end")
+        counts = [[int(n) for n in child.line().split()] for child in children.values()]
+        for child in children.values():
             self.assertEqual(child.wait(), 0)
         request = urllib.request.Request(
             f"{self.server.url}/v1/records/{self.resource}", headers={"Accept": "application/octet-stream"})
         with urllib.request.urlopen(request) as answer:
             value = int(answer.read())
-        self.assertEqual(value, sum(int(count[0]) for count in counts))
+        self.assertEqual(value, sum(count[0] for count in counts))
+        self.assertGreater(sum(count[2] for count in counts), 0)  # who was paused noticed
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypedD
 from . import _clock, _fork
 from ._connection import Abort, Interrupted, Tick
 from ._errors import (
-    HeldError, InvalidError, LeaseholdError, LostError, NotFoundError, UnavailableError, transient,
+    HeldError, InvalidError, LeaseholdError, LostError, NotFoundError, UnavailableError, UndecidedError, transient,
 )
 from ._hold import Hold
 from ._servers import Answer
@@ -113,6 +113,14 @@ def _duration(d: Seconds) -> str:
     return f"{max(0, round(seconds(d) * 1000))}ms"
 
 
+class _Stopped(Exception):
+    """A callback of the program ended the wait."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 class _AskAgain(Exception):
     """The server that was to be asked does not know of it."""
 
@@ -159,12 +167,14 @@ class Claim:
             if self._until is not None:
                 raise
             return None  # it waited as long as a server allows
+        except _Stopped as e:
+            raise e.cause
 
     def withdraw(self, error: Optional[BaseException]) -> None:
         """Make sure that nothing of a failed acquire stays on the server."""
         if self.hold is not None:
             self.hold._begin_release()  # its thread may not have begun: it is released below, too
-        refused = isinstance(error, LeaseholdError) and not transient(error)
+        refused = isinstance(error, LeaseholdError) and not isinstance(error, UndecidedError)
         if self._generation == _fork.generation() and (self._maybe_granted or not refused):
             self._client._withdraw(self._id, self._options)
 
@@ -180,7 +190,7 @@ class Claim:
                     return None
                 if not transient(e):
                     raise
-                self._maybe_granted = True
+                self._maybe_granted = self._maybe_granted or isinstance(e, UndecidedError)
                 if self._given_up():
                     raise
             except _AskAgain:
@@ -255,10 +265,21 @@ class Claim:
         return float(min(0.5 * 2 ** min(self._reports, 4), _SIGN_OF_LIFE))
 
     def _report(self, held: HeldError) -> None:
-        if self._options.on_wait is not None:
-            self._options.on_wait(Waiting(
-                self._options.resource, held.position, held.waiting, held.holder, held.reason,
-                _clock.now() - self._began))
+        if self._options.on_wait is None:
+            return
+        waiting = Waiting(
+            self._options.resource, held.position, held.waiting, held.holder, held.reason,
+            _clock.now() - self._began)
+        try:
+            self._options.on_wait(waiting)
+        except Exception as e:
+            raise _Stopped(e) from e  # it may look like an error of a server
+        if self._generation != _fork.generation():
+            raise _Stopped(self._forked())
+
+    def _forked(self) -> LostError:
+        return LostError(
+            f"{self._options.resource} was asked for by the process that this one was forked from", "forked")
 
     def _confirm(self, granted: Answer) -> Optional[Answer]:
         """Renew a lease before anybody relies on it."""
@@ -291,8 +312,7 @@ class Claim:
 
     def _granted(self, answer: Answer) -> Optional[Hold]:
         if self._generation != _fork.generation():
-            raise LostError(
-                f"{self._options.resource} was acquired by the process that this one was forked from", "forked")
+            raise self._forked()
         lease = answer.value
         if lease.get("id") != self._id:
             raise LeaseholdError(f"the answer is about lease {lease.get('id')!r}, and not the one that was asked for")

@@ -16,6 +16,9 @@ _FIRST_AFTER = 1.0
 
 _PAUSE = 10.0
 
+# A server says something every 15 s. Without that for so long, the connection is dead.
+_SILENCE = 45.0
+
 
 class Watch:
     """A stream of the events of one resource, read by the thread of the hold."""
@@ -28,6 +31,7 @@ class Watch:
         self._open_at: Optional[float] = _clock.now() + _FIRST_AFTER if client._watches else None
         self._connection: Optional[Connection] = None
         self._tail = b""  # what an id may begin in
+        self._heard = 0.0
 
     def is_open(self) -> bool:
         return self._connection is not None
@@ -55,11 +59,12 @@ class Watch:
             data = b""
         finally:
             self._abort.attach(None)
-        if data is None:
+        if data is None and _clock.now() - self._heard < _SILENCE:
             return False
         if not data:
             self.close()
             return False
+        self._heard = _clock.now()
         # The id is random, so that it stands nowhere else; how the stream is written does not matter.
         seen = self._tail + data
         self._tail = seen[-len(self._lease):]
@@ -81,7 +86,7 @@ class Watch:
             if left <= 0 or not self._more(left):
                 self.close()
                 return False
-        self._tail = b""
+        self._tail, self._heard = b"", _clock.now()
         return True
 
     def _more(self, seconds: float) -> bool:

@@ -27,7 +27,7 @@ class Access(support.Case):
         certs = os.path.join(cls.server.dir, "certs")
         host = cls.server.address.split(":")[0]
         for args in (["cert", "ca"], ["cert", "server", "n1", host]):
-            subprocess.run([support.BINARY, *args, "--dir", certs], check=True, env={}, stdout=subprocess.DEVNULL)
+            subprocess.run([support.BINARY, *args, "--dir", certs], check=True, env={}, capture_output=True)
         cls.server.flags = [
             "--access", "--tls-cert", os.path.join(certs, "n1.crt"), "--tls-key", os.path.join(certs, "n1.key")]
         cls.server.start().ready()

@@ -66,8 +66,8 @@ except leasehold.LostError as e:
     @unittest.skipUnless(hasattr(os, "fork"), "there is no fork here")
     def test_a_forked_child_holds_nothing(self) -> None:
         child = self.child(HOLD + """
-h = leasehold.acquire(resource, ttl=1)
-with leasehold.hold(resource + "/block", ttl=1) as block:
+h = leasehold.acquire(resource, ttl=3)
+with leasehold.hold(resource + "/block", ttl=3) as block:
     pid = os.fork()
     if pid == 0:
         assert not h.valid and h.lost.how == "forked" and h.remaining == 0, h
@@ -79,8 +79,8 @@ with leasehold.hold(resource + "/block", ttl=1) as block:
                 assert e.how == "forked", e
             else:
                 os._exit(3)
-        with leasehold.hold(resource + "/child", ttl=1, wait=0) as own:  # one of its own it may have
-            time.sleep(1.5)
+        with leasehold.hold(resource + "/child", ttl=2, wait=0) as own:  # one of its own it may have
+            time.sleep(4)
             own.check()
         sys.exit(0)  # what runs at the end of the interpreter releases nothing of the parent's either
     print("child", os.waitpid(pid, 0)[1])
@@ -206,7 +206,7 @@ print("holds")
 import threading
 ready = threading.Event()
 def work():
-    with leasehold.hold(resource, ttl=1) as h:
+    with leasehold.hold(resource, ttl=2) as h:
         ready.set()
         time.sleep(3)
         h.check()

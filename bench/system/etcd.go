@@ -35,13 +35,7 @@ func startEtcd(on *stage.Stage, config Config) *Server {
 		on.Fatal(err)
 	}
 	on.Cleanup(looks.Close)
-	s.Count = func(ctx context.Context) (int, error) {
-		all, err := looks.Get(ctx, FillPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			return 0, err
-		}
-		return int(all.Count), nil
-	}
+	s.Count = looks.Count
 	if status, err := looks.Status(context.Background(), s.Addresses[0]); err == nil {
 		s.Version = status.Version
 	}
@@ -67,6 +61,20 @@ func newEtcd(ctx context.Context, s *Server, d Dialing) (*etcdClient, error) {
 		MaxCallRecvMsgSize: math.MaxInt32,
 	})
 	return &etcdClient{Client: c, ttl: d.TTL}, err
+}
+
+// Count counts the keys that a [Filler] made.
+func (c *etcdClient) Count(ctx context.Context) (int, error) {
+	all, err := c.Get(ctx, FillPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return int(all.Count), nil
+}
+
+// dialLeaseholdEtcd connects to the port of Leasehold for clients of etcd.
+func dialLeaseholdEtcd(ctx context.Context, s *Server, d Dialing) (Client, error) {
+	return newEtcd(ctx, &Server{Addresses: s.etcd}, d)
 }
 
 func dialEtcd(ctx context.Context, s *Server, d Dialing) (Client, error) { return newEtcd(ctx, s, d) }

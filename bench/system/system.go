@@ -26,6 +26,8 @@ type System struct {
 var All = []System{
 	{"leasehold", "leasehold", "package client over RESP", dialLeasehold},
 	{"leasehold-http", "leasehold", "package client over HTTP", dialLeaseholdHTTP},
+	{"leasehold-etcd", "leasehold", "as etcd, at the door for its clients", dialLeaseholdEtcd},
+	{"leasehold-kubernetes", "leasehold", "as kubernetes", dialLeaseholdKubernetes},
 	{"redis", "redis", "redsync over go-redis", dialRedis},
 	{"rueidis", "redis", "rueidis: SET NX PX, and a script that compares and deletes", dialRueidis},
 	{"rueidislock", "redis", "rueidislock", dialRueidisLock},
@@ -34,6 +36,7 @@ var All = []System{
 	{"etcd-raw", "etcd", "lease, transaction, revoke", dialEtcdRaw},
 	{"zookeeper", "zookeeper", "go-zookeeper's Lock", dialZooKeeper},
 	{"consul", "consul", "consul/api's Lock", dialConsul},
+	{"kubernetes", "kubernetes", "a kubelet's writes of a Lease, by net/http", dialKubernetes},
 	{"postgres", "postgres", "pgx: a row for each lease; waits by pg_advisory_lock", dialPostgres},
 }
 
@@ -127,6 +130,11 @@ type (
 		Keep(ctx context.Context, n int, ttl time.Duration) (lost func() int, err error)
 	}
 
+	// A Counter counts the leases that a [Filler] made, where the server itself counts others.
+	Counter interface {
+		Count(ctx context.Context) (int, error)
+	}
+
 	// A Watcher is told of each [Watcher.Publish] with that name, in their order. Watch returns when ctx
 	// ends.
 	Watcher interface {
@@ -142,6 +150,9 @@ type Server struct {
 	Setup     string // what matters of its configuration
 	Addresses []string
 	Nodes     []*peer.Server
+
+	etcd       []string         // where Leasehold has its port for clients of etcd
+	kubernetes *peer.Kubernetes // if that is what it is
 
 	// What follows is nil where it cannot be said.
 	Leader func() *peer.Server
@@ -159,7 +170,7 @@ type Config struct {
 // starters start one kind of server each.
 var starters = map[string]func(*stage.Stage, Config) *Server{
 	"leasehold": startLeasehold, "redis": startRedis, "etcd": startEtcd,
-	"zookeeper": startZooKeeper, "consul": startConsul, "postgres": startPostgres,
+	"zookeeper": startZooKeeper, "consul": startConsul, "postgres": startPostgres, "kubernetes": startKubernetes,
 }
 
 // clustered are the kinds that keep their promises on several nodes.

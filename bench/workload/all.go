@@ -57,6 +57,7 @@ func largest(s Size) int  { return s.Growth[len(s.Growth)-1] }
 func waiting(s Size) int  { return s.Waiters }
 func watchers(s Size) int { return s.Watchers }
 func events(s Size) int   { return s.Events }
+func beats(s Size) int    { return s.Beats }
 func live(s Size) int     { return s.Sessions }
 func keepers(s Size) int  { return s.Keepers }
 
@@ -67,20 +68,27 @@ var All = []Workload{
 		Systems: append(usual, "etcd-own"), Columns: rates("cycles"), run: cycles(one),
 	}, {
 		Name: "cycle-64", Title: title("acquire and release, %d clients with a connection each", clients),
-		Nodes: []int{1, 3}, Systems: append(usual, "rueidis", "etcd-own", "etcd-raw"),
+		Nodes: []int{1, 3}, Systems: append(usual, "leasehold-etcd", "rueidis", "etcd-own", "etcd-raw"),
 		Columns: rates("cycles"), run: cycles(clients),
 	}, {
 		Name: "cycle-512", Title: title("acquire and release, %d clients with a connection each", many),
 		Nodes: []int{1}, Systems: usual, Columns: rates("cycles"), run: cycles(many),
 	}, {
 		Name: "cycle-shared", Title: title("acquire and release, %d goroutines on one client", clients),
-		Nodes: []int{1}, Systems: append(usual, "rueidis", "etcd-own"), Columns: rates("cycles"), run: sharedCycles,
+		Nodes: []int{1}, Systems: append(usual, "leasehold-etcd", "rueidis", "etcd-own"), Columns: rates("cycles"),
+		run: sharedCycles,
 	}, {
 		Name: "renew-64", Title: title("renew, %d clients with a connection each", clients),
-		Nodes: []int{1, 3}, Systems: append(usual, "rueidis"), Columns: rates("renewals"), run: renewals,
+		Nodes: []int{1, 3}, Systems: append(usual, "leasehold-etcd", "leasehold-kubernetes", "kubernetes", "rueidis"),
+		Columns: rates("renewals"), run: renewals,
 	}, {
 		Name: "renew-shared", Title: title("renew, %d goroutines on one client", clients),
-		Nodes: []int{1}, Systems: append(usual, "rueidis"), Columns: rates("renewals"), run: sharedRenewals,
+		Nodes: []int{1}, Systems: append(usual, "leasehold-etcd", "rueidis"), Columns: rates("renewals"),
+		run: sharedRenewals,
+	}, {
+		Name: "heartbeats", Title: title("%d heartbeats a second of nodes, by %d clients", beats, clients),
+		Nodes: []int{1, 3}, Systems: []string{"leasehold-kubernetes", "kubernetes"}, run: heartbeats,
+		Columns: append(rates("heartbeats"), late[2]),
 	}, {
 		Name:  "renew-session",
 		Title: title("renew by sessions of %d leases, %d clients with a connection each", group, clients),
@@ -91,7 +99,7 @@ var All = []Workload{
 		Nodes: []int{1}, Systems: sessionful, run: groupRenewals(ten), Columns: bySession,
 	}, {
 		Name: "handover", Title: title("hand over among %d, who ask again at once", takers),
-		Nodes: []int{1, 3}, Systems: append(usual, "rueidislock", "etcd-own"), run: handOvers,
+		Nodes: []int{1, 3}, Systems: append(usual, "leasehold-etcd", "rueidislock", "etcd-own"), run: handOvers,
 		Columns: rates("hand-overs",
 			report.Column{Key: "least", Title: "least"}, report.Column{Key: "most", Title: "most"}),
 	}, {
@@ -100,7 +108,7 @@ var All = []Workload{
 		Columns: late, run: takeOvers,
 	}, {
 		Name: "storm", Title: title("%d leases end in the same second; others renew meanwhile", ending),
-		Nodes: []int{1}, Fresh: true, Systems: []string{"leasehold", "redis", "etcd"}, run: storm,
+		Nodes: []int{1}, Fresh: true, Systems: []string{"leasehold", "leasehold-etcd", "redis", "etcd"}, run: storm,
 		Columns: append([]report.Column{{Key: "late", Title: "the last is late ms", Lower: true}}, late...),
 	}, {
 		Name: "growth", Title: title("memory, speed and restart with up to %d leases", largest),

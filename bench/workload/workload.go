@@ -53,6 +53,7 @@ type Size struct {
 	Waiters  int
 	Watchers int
 	Events   int // a second
+	Beats    int // a second, of nodes
 	Sessions int
 	Keepers  int // clients that keep them
 	KeepTTL  time.Duration
@@ -64,13 +65,13 @@ var (
 	Full = Size{
 		Time: time.Second, WarmUp: 300 * time.Millisecond, Clients: 64, Many: 512, Group: 1000, Takers: 8,
 		Dead: 50, TTL: 4 * time.Second, Storm: 100000, Patience: 15 * time.Second,
-		Growth: []int{1000, 10000, 100000, 1000000}, Waiters: 10000, Watchers: 1000, Events: 50,
+		Growth: []int{1000, 10000, 100000, 1000000}, Waiters: 10000, Watchers: 1000, Events: 50, Beats: 1500,
 		Sessions: 90000, Keepers: 300, KeepTTL: 12 * time.Second, KeepFor: 15 * time.Second,
 	}
 	Quick = Size{
 		Time: 200 * time.Millisecond, WarmUp: 50 * time.Millisecond, Clients: 8, Many: 16, Group: 20, Takers: 3,
 		Dead: 3, TTL: time.Second, Storm: 200, Patience: 3 * time.Second,
-		Growth: []int{100, 1000}, Waiters: 20, Watchers: 5, Events: 50,
+		Growth: []int{100, 1000}, Waiters: 20, Watchers: 5, Events: 50, Beats: 100,
 		Sessions: 50, Keepers: 5, KeepTTL: time.Second, KeepFor: time.Second,
 	}
 )

@@ -77,6 +77,9 @@ func writeKey(file string) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
+// Binary returns the program that runs.
+func (k *Kubernetes) Binary() string { return k.run[0] }
+
 // URL returns what clients connect to.
 func (k *Kubernetes) URL() string { return "https://" + k.Address }
 

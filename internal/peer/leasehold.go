@@ -18,6 +18,7 @@ type LeaseholdConfig struct {
 	Binary  string   // the path of leasehold
 	Members int      // one if zero
 	Args    []string // of "leasehold serve", of every member
+	Etcd    bool     // it has a port for clients of etcd, too
 }
 
 // A Leasehold is a cluster of our own servers, to be measured or tried beside the others.
@@ -31,6 +32,7 @@ type Leasehold struct {
 // wait until the member has found the others.
 type LeaseholdMember struct {
 	Server
+	EtcdURL    string // what clients of etcd connect to; empty: what all connect to
 	name, peer string
 }
 
@@ -53,6 +55,11 @@ func StartLeasehold(t testing.TB, config LeaseholdConfig) *Leasehold {
 			"--log-level", "warn"}
 		if config.Members > 1 {
 			m.run = append(m.run, "--insecure", "--initial-cluster", strings.Join(initial, ","))
+		}
+		if config.Etcd {
+			address := process.Reserve(t)
+			m.EtcdURL = "http://" + address
+			m.run = append(m.run, "--etcd-listen", address)
 		}
 		m.run = append(m.run, config.Args...)
 	}

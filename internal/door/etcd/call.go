@@ -105,8 +105,7 @@ func (s *called) Context() context.Context { return s.ctx }
 // enter finds out what is asked, and by whom.
 func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, error) {
 	c := &call{rpc: d.calls[method], door: d, engine: d.backend.Witness(), ctx: ctx, stream: stream, began: time.Now()}
-	meta, _ := metadata.FromIncomingContext(ctx)
-	c.needsLeader = first(meta, "hasleader") == "true"
+	c.needsLeader = sent(ctx, "hasleader") == "true"
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		c.address = p.Addr.String()
 	}
@@ -120,12 +119,12 @@ func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, er
 		return c, status.Error(codes.Unavailable, door.StartingMessage)
 	}
 	if conn := connOf(ctx); conn != nil {
-		conn.met.Do(func() { door.Meet(conn.Conn, doorName, first(meta, "user-agent")) })
+		conn.met.Do(func() { door.Meet(conn.Conn, doorName, sent(ctx, "user-agent")) })
 		if conn.refused != nil {
 			return c, status.Error(codes.Unavailable, conn.refused.Error())
 		}
 	}
-	if err := c.login(meta); err != nil {
+	if err := c.login(); err != nil {
 		return c, err
 	}
 	if c.instead != "" {
@@ -136,30 +135,31 @@ func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, er
 }
 
 // login finds out who asks: by a token, or by the certificate of the connection.
-func (c *call) login(meta metadata.MD) (err error) {
+func (c *call) login() (err error) {
 	if anonymous[c.method] || !c.door.backend.AccessOn() {
 		return nil
 	}
-	shown := credential.Shown{Secret: secretOf(meta), From: c.address, Certificate: certificateOf(c.ctx)}
+	shown := credential.Shown{Secret: secretOf(c.ctx), From: c.address, Certificate: certificateOf(c.ctx)}
 	c.proof, err = c.door.backend.Prove(c.ctx, shown)
 	return err
 }
 
 // secretOf returns the token of a call. clientv3 sends what Authenticate gave it as "token"; the gateway and others
 // send "authorization", with or without the word Bearer.
-func secretOf(meta metadata.MD) string {
-	if token := first(meta, "token"); token != "" {
+func secretOf(ctx context.Context) string {
+	if token := sent(ctx, "token"); token != "" {
 		return token
 	}
-	value := first(meta, "authorization")
+	value := sent(ctx, "authorization")
 	if scheme, token, found := strings.Cut(value, " "); found && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
 	}
 	return value
 }
 
-func first(meta metadata.MD, key string) string {
-	if all := meta.Get(key); len(all) > 0 {
+// sent returns what a client sent with a call under a key.
+func sent(ctx context.Context, key string) string {
+	if all := metadata.ValueFromIncomingContext(ctx, key); len(all) > 0 {
 		return all[0]
 	}
 	return ""

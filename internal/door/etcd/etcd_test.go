@@ -67,12 +67,13 @@ func inWorld(t *testing.T, story func(*world)) {
 	})
 }
 
-func dial(t testing.TB, dial doortest.Dialer) *grpc.ClientConn {
+func dial(t testing.TB, dial doortest.Dialer, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///server", grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///server", append(more,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dial(ctx, "tcp", address)
-		}))
+		}))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // maxRenewals is how many renewals of one stream may be under way. A client that sends more waits.
-const maxRenewals = 256
+const maxRenewals = 64
 
 // A renewal is one keep-alive that was asked for.
 type renewal struct {
@@ -41,50 +41,37 @@ func (s leaseServer) LeaseKeepAlive(
 		ended <- s.takeRenewals(ctx, stream.Recv, renewals)
 		close(renewals)
 	}()
-	for r := range renewals {
-		if err := s.answerRenewal(ctx, stream, r); err != nil {
-			cancel()
-			return s.streamEnded(ctx, err)
+	for err == nil {
+		select {
+		case r, more := <-renewals:
+			if !more {
+				return s.streamEnded(ctx, <-ended)
+			}
+			err = s.answerRenewal(ctx, stream, r)
+		case <-ctx.Done():
+			err = ctx.Err()
 		}
 	}
-	return s.streamEnded(ctx, <-ended)
+	return s.streamEnded(ctx, err)
 }
 
-// takeRenewals submits what comes, until nothing does any more.
+// takeRenewals submits what comes, until nothing does any more. It may outlive the call by a moment: the end of that
+// ends the stream, and with it what waits for the next.
 func (s leaseServer) takeRenewals(
 	ctx context.Context, next func() (*pb.LeaseKeepAliveRequest, error), renewals chan<- *renewal,
 ) error {
-	incoming := make(chan *pb.LeaseKeepAliveRequest)
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			request, err := next()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case incoming <- request:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
 	for {
-		select {
-		case request := <-incoming:
-			r := &renewal{lease: request.ID, done: make(chan struct{})}
-			select {
-			case renewals <- r:
-				s.submit(ctx, r)
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		case err := <-failed:
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+		request, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return err
+		}
+		r := &renewal{lease: request.ID, done: make(chan struct{})}
+		select {
+		case renewals <- r:
+			s.submit(ctx, r)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -163,9 +164,16 @@ func TestPutOnAClaim(t *testing.T) {
 	})
 }
 
-// Ten thousand watches that nothing happens to cost less than 100 MB, with their clients.
+// Watches that nothing happens to cost little, with their clients: ten thousand of them less than 100 MB where a hundred
+// share a connection.
 func TestIdleWatches(t *testing.T) {
-	const conns, each = 100, 100
+	t.Run("shared connections", func(t *testing.T) { idle(t, 100, 100, 10<<10) })
+	t.Run("a connection each", func(t *testing.T) { idle(t, 200, 1, mostPerConnection) })
+}
+
+// idle opens watches, and fails if one of them costs more than so many bytes.
+func idle(t *testing.T, conns, each int, most int64) {
+	t.Helper()
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
 	b, pipe := door.NewBackend(e, door.Options{}), doortest.NewPipe()
@@ -181,7 +189,7 @@ func TestIdleWatches(t *testing.T) {
 	}
 	before := used()
 	for i := range conns {
-		conn := dial(t, pipe.Dial)
+		conn := dial(t, pipe.Dial, grpc.WithReadBufferSize(0), grpc.WithWriteBufferSize(0)) // the server's are what counts
 		defer conn.Close()
 		stream, err := pb.NewWatchClient(conn).Watch(ctx)
 		if err != nil {
@@ -198,10 +206,10 @@ func TestIdleWatches(t *testing.T) {
 			}
 		}
 	}
-	cost := int64(used()) - int64(before)
-	t.Logf("%d watches on %d connections cost %.1f MB, with their clients", conns*each, conns, float64(cost)/1e6)
-	if cost > 100e6 {
-		t.Errorf("they cost %d bytes", cost)
+	cost := (int64(used()) - int64(before)) / int64(conns*each)
+	t.Logf("each of %d watches on %d connections costs %d bytes, with its client", conns*each, conns, cost)
+	if cost > most {
+		t.Errorf("it costs %d bytes", cost)
 	}
 	stop()
 	<-ended

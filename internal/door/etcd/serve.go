@@ -33,6 +33,12 @@ const (
 	// slowTime is how long a client may take for one write. The connection of a slower one is closed: it can come back
 	// and go on where it was.
 	slowTime = 30 * time.Second
+
+	// windowSize is how much of a request may be under way. A size that is said keeps gRPC from measuring the network,
+	// with a ping for each request.
+	windowSize = 1 << 20
+	// readBuffer is what each connection has, for as long as it lives. Requests are small.
+	readBuffer = 4 << 10
 )
 
 // newServer returns a server of gRPC for all services.
@@ -40,6 +46,8 @@ func (d *Door) newServer(more ...grpc.ServerOption) *grpc.Server {
 	s := grpc.NewServer(append(more,
 		grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.streaming), grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxSendMsgSize(math.MaxInt32), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(windowSize),
+		grpc.ReadBufferSize(readBuffer), grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingTime, Timeout: pingTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
 	)...)

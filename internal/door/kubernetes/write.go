@@ -130,7 +130,8 @@ func (c *call) judge(l *object.Lease, p present) error {
 		return badRequest("%v", err)
 	case revision == 0:
 		// Kubernetes names the resource here, and the kind in all other errors of this reason.
-		return invalid(qualified, c.name, object.Invalid("metadata.resourceVersion", "0", "must be specified for an update"))
+		return invalid(qualified, c.name,
+			object.Invalid("metadata.resourceVersion", "0", "must be specified for an update"))
 	case m.UID != "" && m.UID != p.lease.Meta.UID:
 		return wrongUID(c.name, m.UID, p.lease.Meta.UID)
 	case revision != p.record.Mod:

@@ -220,6 +220,18 @@ class Faults(support.Case):
                     until("it was renewed", lambda: h._deadline > before)
                     h.check()
 
+    def test_a_callback_may_release(self) -> None:
+        ended = threading.Event()
+
+        def give_up(_: leasehold.LostError) -> None:
+            with self.assertRaises(leasehold.LostError):
+                h.release(timeout=1e6)  # it does not wait for itself
+            ended.set()
+
+        h = self.client(watch=False).acquire(self.resource, ttl=1, on_lost=give_up)
+        self.server.ask("/v1/break", {"id": h.id, "period": "0s"})
+        self.assertTrue(ended.wait(support.PATIENCE))
+
     def test_a_callback_that_fails(self) -> None:
         def fail(_: leasehold.LostError) -> None:
             raise ValueError("in a callback")

@@ -141,7 +141,7 @@ class Client:
             claim.withdraw(None)
             time.sleep(min(0.05 * claims, 1.0))
 
-    def _release(self, lease: str, until: float, withdraw: bool = False) -> None:
+    def _release(self, lease: str, until: float, withdraw: bool = False, within: float = 5.0) -> None:
         """Release a lease, or a wait. Try again until a server has answered, or until a moment; at least once."""
         body = {"id": lease}
         if withdraw and self._servers.level() >= 4:
@@ -150,7 +150,7 @@ class Client:
         while True:
             attempts += 1
             try:
-                self._servers.attempt("POST", "/v1/release", body, within=5.0)
+                self._servers.attempt("POST", "/v1/release", body, within=within)
                 return
             except (LostError, NotFoundError):
                 return  # it has ended already

@@ -131,7 +131,8 @@ def not_leasehold(server: str, status: int) -> LeaseholdError:
     # passed the request on. After any other 5xx nobody knows.
     if status in (429, 502, 503):
         return UnavailableError(message)
-    if status >= 500:
+    # A proxy that gives up an idle connection may say 408 to a request that it has not read.
+    if status >= 500 or status == 408:
         return UndecidedError(message)
     if status in (401, 403):
         return DeniedError(message)

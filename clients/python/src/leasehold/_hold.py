@@ -21,6 +21,10 @@ _log = logging.getLogger("leasehold")
 # How long release waits for an answer. The lease is released in the background if it takes longer.
 RELEASE_TIMEOUT = 5.0
 
+# How long the thread of a lost hold waits for its release: the server may have it for longer than
+# its TTL, since its time stops while no server leads.
+_LINGER = 60.0
+
 
 class Hold:
     """A lease that this process holds. A thread renews it.
@@ -46,6 +50,7 @@ class Hold:
         self._slots: int = lease.get("slots") or 0
         self._party = party
         self._abort = Abort()
+        self._thread: Optional[threading.Thread] = None
         self._freed = threading.Event()  # the server has released it, or nobody tries any longer
         # Reentrant, because a signal handler may ask for it in the middle of anything.
         self._changed = threading.Condition(threading.RLock())  # guards what follows
@@ -162,7 +167,8 @@ class Hold:
         within the timeout, the release goes on in the background, and the lease ends with its TTL at the latest.
         """
         lost = self._begin_release()
-        self._freed.wait(timeout)
+        if threading.current_thread() is not self._thread:  # as it is in on_lost
+            self._freed.wait(timeout)
         if lost is not None:
             raise _copy(lost)
 
@@ -187,7 +193,8 @@ class Hold:
     def _start(self) -> None:
         self._client._add(self)
         try:
-            threading.Thread(target=self._run, daemon=True, name=f"leasehold-{self._resource}").start()
+            self._thread = threading.Thread(target=self._run, daemon=True, name=f"leasehold-{self._resource}")
+            self._thread.start()
         except RuntimeError:  # there can be no more threads
             self._client._remove(self)
             raise
@@ -393,9 +400,11 @@ class Hold:
         # It is not given back before the work has ended, although it is lost: until then the server
         # may as well keep others from it.
         with self._changed:
-            while not self._released and _clock.now() < over:
-                self._changed.wait(min(1.0, max(0.001, over - _clock.now())))
-        self._client._release(self._id, until=_clock.now())
+            while not self._released and _clock.now() < over + _LINGER:
+                self._changed.wait(1.0)
+            released = self._released
+        if released:
+            self._client._release(self._id, until=_clock.now(), within=1.0)
 
 
 def _remaining(lease: Dict[str, Any]) -> float:

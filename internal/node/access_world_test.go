@@ -69,7 +69,7 @@ const account = "team"
 func newWorld(t testing.TB, given map[string]string) *world {
 	t.Helper()
 	flags := azureSettings(t)
-	flags["consul-listen"] = "127.0.0.1:0"
+	flags["consul-listen"], flags["mcp-break"] = "127.0.0.1:0", "true"
 	maps.Copy(flags, given)
 	c := settings(t.(*testing.T), flags)
 	w := &world{TB: t, dir: c.Data, log: &log{}, tokens: map[string]string{}}
@@ -250,7 +250,11 @@ func (w *world) ask(who string, r request) reply {
 	if strings.HasPrefix(r.path, "/v3/") {
 		body = plainEtcd(body)
 	}
-	return reply{response.StatusCode, response.Header, body}
+	got := reply{response.StatusCode, response.Header, body}
+	if strings.HasPrefix(r.path, "/mcp") {
+		got = got.ofTool()
+	}
+	return got
 }
 
 // readUntil reads all, or up to some text.

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/consul"
 	"github.com/leasehold/leasehold/internal/door/etcd"
 	"github.com/leasehold/leasehold/internal/door/kubernetes"
+	"github.com/leasehold/leasehold/internal/door/mcp"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 )
@@ -21,6 +22,7 @@ var doors = []door.Kind{
 	etcd.Kind,       // etcd v3: gRPC and JSON, also on a port of its own
 	kubernetes.Kind, // Leases of Kubernetes
 	consul.Kind,     // Consul's sessions, locks and keys, on a port of its own
+	mcp.Kind,        // tools for agents, at /mcp
 }
 
 // Settings are what the doors of a server add to its settings.

@@ -19,6 +19,7 @@ type LeaseholdConfig struct {
 	Members int      // one if zero
 	Args    []string // of "leasehold serve", of every member
 	Etcd    bool     // it has a port for clients of etcd, too
+	Consul  bool     // and one for those of Consul
 }
 
 // A Leasehold is a cluster of our own servers, to be measured or tried beside the others.
@@ -33,6 +34,7 @@ type Leasehold struct {
 type LeaseholdMember struct {
 	Server
 	EtcdURL    string // what clients of etcd connect to; empty: what all connect to
+	ConsulURL  string // what those of Consul connect to; empty: there is no port for them
 	name, peer string
 }
 
@@ -60,6 +62,11 @@ func StartLeasehold(t testing.TB, config LeaseholdConfig) *Leasehold {
 			address := process.Reserve(t)
 			m.EtcdURL = "http://" + address
 			m.run = append(m.run, "--etcd-listen", address)
+		}
+		if config.Consul {
+			address := process.Reserve(t)
+			m.ConsulURL = "http://" + address
+			m.run = append(m.run, "--consul-listen", address)
 		}
 		m.run = append(m.run, config.Args...)
 	}

@@ -131,8 +131,8 @@ func (c *call) service() object {
 func (c *call) check() object {
 	return object{
 		"Node": nodeName, "CheckID": aliveCheck, "Name": "Serf Health Status", "Status": "passing", "Notes": "",
-		"Output": "Agent alive and reachable", "ServiceID": "", "ServiceName": "", "ServiceTags": []string{}, "Type": "",
-		"Definition": object{}, "CreateIndex": 1, "ModifyIndex": 1,
+		"Output": "Agent alive and reachable", "ServiceID": "", "ServiceName": "", "ServiceTags": []string{},
+		"Type": "", "Definition": object{}, "CreateIndex": 1, "ModifyIndex": 1,
 	}
 }
 

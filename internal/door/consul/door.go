@@ -218,6 +218,9 @@ func (c *call) sendAs(status int, value any) error {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "application/json")
+	if status != http.StatusOK {
+		c.w.Header().Set("Content-Type", "application/json; charset=utf-8") // as Consul has it
+	}
 	c.sendBytes(status, text)
 	return nil
 }
@@ -252,16 +255,4 @@ func (c *call) setMeta(index uint64) {
 	h.Set("X-Consul-Index", strconv.FormatUint(max(1, index), 10))
 	h.Set("X-Consul-Knownleader", "true")
 	h.Set("X-Consul-Lastcontact", "0")
-	h.Set("X-Consul-Effective-Consistency", c.consistency())
-}
-
-// consistency is what was asked for. Every answer is as good as a consistent one.
-func (c *call) consistency() string {
-	switch {
-	case c.query.Has("consistent"):
-		return "consistent"
-	case c.query.Has("stale"):
-		return "stale"
-	}
-	return "leader"
 }

@@ -88,8 +88,13 @@ func (c *call) unknown() error {
 		}
 	}
 	if len(methods) > 0 {
-		c.w.Header().Set("Allow", strings.Join(methods, ","))
+		c.w.Header().Set("Allow", "OPTIONS,"+strings.Join(methods, ","))
+		if c.r.Method == http.MethodOptions {
+			c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			c.sendBytes(http.StatusOK, nil)
+			return nil
+		}
 		return door.Invalidly(http.StatusMethodNotAllowed, "method %s not allowed", c.r.Method)
 	}
-	return door.Invalidly(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint")
+	return door.Invalidly(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint\n")
 }

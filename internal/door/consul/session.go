@@ -20,7 +20,6 @@ import (
 
 // A sessionBody is what a client says of a session that it creates.
 type sessionBody struct {
-	ID            string // ignored, as Consul does
 	Name          string
 	Node          *string
 	LockDelay     *lockDelay
@@ -29,10 +28,6 @@ type sessionBody struct {
 	Checks        *[]string
 	NodeChecks    *[]string
 	ServiceChecks []serviceCheck
-
-	// Of a session that was read and is sent again; what they say is the server's to know.
-	CreateIndex, ModifyIndex uint64
-	Namespace, Partition     string
 }
 
 // A lockDelay is a duration as text or as a number. Small numbers are seconds, others nanoseconds.
@@ -83,7 +78,7 @@ func (c *call) createSession() error {
 func (c *call) sentSession() (s session, ttl time.Duration, err error) {
 	body := sessionBody{}
 	if c.r.ContentLength != 0 {
-		if err := c.readJSON(&body, maxBody); err != nil && !errors.Is(err, io.EOF) {
+		if err := c.readJSON(&body, maxBody, false); err != nil && !errors.Is(err, io.EOF) {
 			return s, 0, err
 		}
 	}
@@ -302,14 +297,16 @@ func (c *call) allSessions() (r result, err error) {
 	return r, nil
 }
 
-// readJSON reads the body of a request as Consul does: fields that it does not know are wrong, and what follows the
-// value is not looked at. An empty body is io.EOF.
-func (c *call) readJSON(into any, most int64) error {
+// readJSON reads the body of a request as Consul does: what follows the value is not looked at, and an empty body is
+// io.EOF. If it is strict, fields that are not known are wrong.
+func (c *call) readJSON(into any, most int64, strict bool) error {
 	if c.r.ContentLength > most {
 		return tooLarge(c.r.ContentLength, most)
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, most))
-	decoder.DisallowUnknownFields()
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
 	err := decoder.Decode(into)
 	var long *http.MaxBytesError
 	switch {

@@ -40,17 +40,43 @@ func (c *call) transact() error {
 	for i := range ops {
 		t.changes = t.changes || writes[ops[i].Verb]
 	}
-	if err := t.run(); err != nil {
-		return err
+	for i := range ops {
+		if what := ops[i].wrong(); what != "" {
+			t.failures = append(t.failures, txnError{i, what})
+		}
 	}
-	if !t.changes {
-		c.w.Header().Set("X-Consul-Knownleader", "true")
-		c.w.Header().Set("X-Consul-Lastcontact", "0")
+	if len(t.failures) == 0 {
+		if err := t.run(); err != nil {
+			return err
+		}
 	}
-	if t.failure != nil {
-		return c.sendAs(http.StatusConflict, txnAnswer{Errors: []txnError{*t.failure}})
+	return t.answer()
+}
+
+// answer tells what the transaction came to. One that only reads is answered like other reads, but in the body.
+func (t *transaction) answer() error {
+	status, answer := http.StatusOK, txnAnswer{Results: t.results}
+	if len(t.failures) > 0 {
+		status, answer = http.StatusConflict, txnAnswer{Errors: t.failures}
 	}
-	return c.send(txnAnswer{Results: t.results})
+	if t.changes {
+		return t.sendAs(status, answer)
+	}
+	t.w.Header().Set("X-Consul-Knownleader", "true")
+	t.w.Header().Set("X-Consul-Lastcontact", "0")
+	return t.sendAs(status, readAnswer{answer, 1, 0, true, "", false, 0, false})
+}
+
+// A readAnswer is a txnAnswer with what Consul says of reads.
+type readAnswer struct {
+	txnAnswer
+	Index                 uint64
+	LastContact           int
+	KnownLeader           bool
+	ConsistencyLevel      string
+	NotModified           bool
+	Backend               int
+	ResultsFilteredByACLs bool
 }
 
 // A transaction is one on its way.
@@ -67,10 +93,10 @@ type transaction struct {
 	sessions map[string]*session
 
 	// What has come of it so far.
-	gone    []string // prefixes of which all is deleted
-	results []txnResult
-	fresh   []shown // results that show what the transaction writes
-	failure *txnError
+	gone     []string // prefixes of which all is deleted
+	results  []txnResult
+	fresh    []shown // results that show what the transaction writes
+	failures []txnError
 }
 
 // A shown is a result that shows a key as the transaction leaves it.
@@ -119,7 +145,7 @@ func (t *transaction) run() error {
 
 // step tries the transaction out, and does it.
 func (t *transaction) step() (done bool, err error) {
-	t.results, t.fresh, t.failure, t.gone = []txnResult{}, nil, nil, nil
+	t.results, t.fresh, t.failures, t.gone = []txnResult{}, nil, nil, nil
 	if done, err := t.read(); !done || err != nil {
 		return false, err
 	}
@@ -132,7 +158,7 @@ func (t *transaction) step() (done bool, err error) {
 			return false, err
 		}
 		if what != "" {
-			t.failure = &txnError{i, what}
+			t.failures = []txnError{{i, what}}
 			return true, nil
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/leasehold/leasehold/internal/door"
 )
@@ -34,7 +33,7 @@ type kvOp struct {
 }
 
 const (
-	maxOps = 64        // operations of a transaction, as in Consul
+	maxOps = 128       // operations of a transaction, as in Consul
 	maxTxn = 512 << 10 // bytes of its body, as in Consul
 )
 
@@ -65,7 +64,7 @@ var writes = map[string]bool{
 // readTxn reads a transaction. Operations on nothing are left out, as Consul does.
 func (c *call) readTxn() (ops []kvOp, err error) {
 	var sent []txnOp
-	err = c.readJSON(&sent, maxTxn)
+	err = c.readJSON(&sent, maxTxn, true)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, badRequest("Failed to parse body: EOF")
@@ -89,14 +88,21 @@ func (c *call) readTxn() (ops []kvOp, err error) {
 	return ops, nil
 }
 
-// check says what is wrong with an operation whatever is there.
-func (o *kvOp) check() error {
+// wrong says in Consul's words what is wrong with an operation whatever is there.
+func (o *kvOp) wrong() (what string) {
 	_, known := writes[o.Verb]
 	switch {
+	case o.Key == "" && o.Verb != verbDeleteTree:
+		return "Must provide key"
 	case !known:
-		return badRequest("unknown KV verb %q", o.Verb)
-	case o.Key == "" && !strings.HasSuffix(o.Verb, "-tree"):
-		return badRequest("Must provide key")
+		return "unknown KV operation: " + o.Verb
+	}
+	return ""
+}
+
+// check says for what an operation is refused before Consul would look at it.
+func (o *kvOp) check() error {
+	switch {
 	case o.Namespace != "" && o.Namespace != "default", o.Partition != "" && o.Partition != "default":
 		return badRequest("Namespaces and partitions are a Consul Enterprise feature")
 	case len(o.Value) > maxValue:

@@ -121,10 +121,10 @@ func (t *transaction) refused(refusal error, puts map[int]*draft) (done bool, er
 		case err != nil:
 			return false, err
 		case used.Holding > 0 || used.Waiting > 0:
-			t.failure = &txnError{i, fmt.Sprintf("failed to lock key %q, lock is already held", key)}
+			t.failures = []txnError{{i, fmt.Sprintf("failed to lock key %q, lock is already held", key)}}
 			return true, nil
 		case !used.AvailableAt.IsZero():
-			t.failure = &txnError{i, fmt.Sprintf("failed to lock key %q due to lock delay", key)}
+			t.failures = []txnError{{i, fmt.Sprintf("failed to lock key %q due to lock delay", key)}}
 			return true, nil
 		}
 	}
@@ -153,7 +153,9 @@ func (t *transaction) stamp(puts map[int]*draft, answer *core.TxnAnswer) {
 	}
 	for _, s := range t.fresh {
 		s.entry.CreateIndex, s.entry.ModifyIndex = s.draft.entry.CreateIndex, s.draft.entry.ModifyIndex
-		s.entry.LockIndex = s.draft.entry.LockIndex
+		if s.entry.Session == s.draft.entry.Session { // else it shows a lock that was given up
+			s.entry.LockIndex = s.draft.entry.LockIndex
+		}
 		if !s.draft.there { // it was deleted later in the same transaction
 			s.entry.CreateIndex, s.entry.ModifyIndex = indexOf(answer.Revision), indexOf(answer.Revision)
 		}

@@ -43,8 +43,8 @@ func (b *bench) txn(ops ...string) told {
 // refused expects that an operation fails, and nothing was done.
 func (a told) refused(i int, what string) {
 	a.t.Helper()
-	want := fmt.Sprintf(`{"Results":null,"Errors":[{"OpIndex":%d,"What":%q}]}`, i, what)
-	if a.status != 409 || a.body != want {
+	want := fmt.Sprintf(`{"Results":null,"Errors":[{"OpIndex":%d,"What":%q}]`, i, what)
+	if a.status != 409 || !strings.HasPrefix(a.body, want) {
 		a.t.Errorf("the answer is %d %s, want %s", a.status, a.body, want)
 	}
 }
@@ -64,7 +64,7 @@ func (a told) results() (list []entry) {
 func TestTransactions(t *testing.T) {
 	b := newBench(t, Config{})
 	s := b.open(short)
-	got := b.txn("set a  1", "set b  2", "lock c "+s+" 3", "get a", "get-tree ").results()
+	got := b.txn("set a  1", "set b  2", "lock c "+s+" 3", "get a", "get-tree a", "get-tree b", "get-tree c").results()
 	if len(got) != 7 || got[0].Value != nil || string(got[3].Value) != "1" || got[4].Key != "a" || got[6].Session != s {
 		t.Fatalf("the results are %+v", got)
 	}
@@ -142,12 +142,12 @@ func TestTransactionsRespectLockDelayAndOtherDoors(t *testing.T) {
 
 func TestWrongTransactions(t *testing.T) {
 	b := newBench(t, Config{})
-	many := "[" + strings.TrimSuffix(strings.Repeat(op("set a")+",", 65), ",") + "]"
+	many := "[" + strings.TrimSuffix(strings.Repeat(op("set a")+",", 129), ",") + "]"
 	for body, want := range map[string]string{
-		``: "400 Failed to parse body: EOF", `{`: "400 Request decode failed: ", `[{"KV":{"Verb":"jump","Key":"a"}}]`: `400 unknown KV verb "jump"`,
-		`[{"KV":{"Verb":"set"}}]`: "400 Must provide key", `[{"KV":{"Verb":"set","Key":"a","Value":"%"}}]`: "400 Request decode failed",
-		`[{"Node":{"Verb":"set"}}]`: "400 operation 0 is not about a key", many: "413 Transaction contains too many operations (65 > 64)",
-		`[{}]`: `200 {"Results":[],"Errors":null}`, `[{"KV":{"Verb":"set","Key":"a","Index":-1}}]`: "400 ",
+		``: "400 Failed to parse body: EOF", `{`: "400 Request decode failed: ", `[{"KV":{"Verb":"jump","Key":"a"}}]`: `409 {"Results":null,"Errors":[{"OpIndex":0,"What":"unknown KV operation: jump"}]`,
+		`[{"KV":{"Verb":"set"}}]`: `409 {"Results":null,"Errors":[{"OpIndex":0,"What":"Must provide key"}]}`, `[{"KV":{"Verb":"set","Key":"a","Value":"%"}}]`: "400 Request decode failed",
+		`[{"Node":{"Verb":"set"}}]`: "400 operation 0 is not about a key", many: "413 Transaction contains too many operations (129 > 128)",
+		`[{}]`: `200 {"Results":[],"Errors":null,"Index":1,`, `[{"KV":{"Verb":"set","Key":"a","Index":-1}}]`: "400 ",
 		`[{"KV":{"Verb":"set","Key":"a","Value":"` + strings.Repeat("A", 600<<10) + `"}}]`: "413 Request body(",
 		`[{"KV":{"Verb":"get","Key":"` + strings.Repeat("k", 2000) + `"}}]`:                "400 ",
 		`[{"KV":{"Verb":"set","Key":"a","Namespace":"team"}}]`:                             "400 ",

@@ -1,6 +1,9 @@
 package core
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
@@ -96,9 +99,17 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 
 // crowded refuses to read records while too many of them are being collected.
 func crowded() *leasehold.Error {
-	return refuse(leasehold.Limited, "too many sessions with records have just ended, and their records are being "+
-		"deleted: "+
-		"more than %d would have to be passed over; read again in a moment", maxReadWork).Err
+	return refuse(leasehold.Limited, crowdedText+": more than %d would have to be passed over; read again in a moment",
+		maxReadWork).Err
+}
+
+const crowdedText = "too many sessions with records have just ended, and their records are being deleted"
+
+// Crowded reports whether something was refused because records are being collected. It changed nothing, and a moment
+// later it is possible.
+func Crowded(err error) bool {
+	var e *leasehold.Error
+	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.HasPrefix(e.Message, crowdedText)
 }
 
 // overIn counts the records of a range whose sessions are over, though nobody has

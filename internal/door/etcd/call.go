@@ -243,6 +243,20 @@ func (d *Door) do(ctx context.Context, command core.Command) (core.Answer, error
 	return d.backend.Do(ctx, command)
 }
 
+// crowdTime is how long a call waits until very many leases that ended together are gone with their keys.
+const crowdTime = 5 * time.Second
+
+// calmly tries again, for a while, what is refused because very many leases have just ended: etcd's clients would take
+// the answer for a server that is overloaded.
+func (d *Door) calmly(ctx context.Context, try func() error) error {
+	for until := time.Now().Add(crowdTime); ; {
+		err := try()
+		if !core.Crowded(err) || time.Now().After(until) || !d.backend.Pause(ctx, door.Pause) {
+			return err
+		}
+	}
+}
+
 // read looks at the state.
 func (d *Door) read(ctx context.Context, fn func(core.View)) error { return d.backend.Read(ctx, fn) }
 

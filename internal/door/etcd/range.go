@@ -63,7 +63,10 @@ type found struct {
 // is read as it was then. If that is gone from history by then, all is read anew.
 func (d *Door) find(ctx context.Context, r *pb.RangeRequest) (f found, err error) {
 	for range door.MaxLooks {
-		f, err = d.findOnce(ctx, r)
+		err = d.calmly(ctx, func() (err error) {
+			f, err = d.findOnce(ctx, r)
+			return err
+		})
 		if !errors.Is(err, errMoved) {
 			return f, err
 		}
@@ -79,7 +82,7 @@ func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err e
 		keys.from = keys.to // the revision is looked at all the same
 	}
 	q := core.RecordQuery{From: keys.from, To: keys.to, KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE,
-		Count: true, Most: firstPage(r), Revision: internal(r.Revision)}
+		Count: counts(r), Most: firstPage(r), Revision: internal(r.Revision)}
 	page, err := d.firstOf(ctx, max(0, r.Revision), q, &f.now)
 	if err != nil || !some || r.Revision == 1 {
 		return f, err
@@ -96,6 +99,9 @@ func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err e
 			return f, status.Errorf(codes.ResourceExhausted,
 				"the range has more than %d bytes of keys and values: ask with a limit", maxAnswer)
 		case !page.More || r.CountOnly || enough(r, len(f.records)):
+			if !counts(r) {
+				f.count = len(f.records)
+			}
 			return f, nil
 		}
 		q.From, q.Revision, q.Count, q.Most = page.Next()+"\x00", page.Revision, false, 0
@@ -104,6 +110,9 @@ func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err e
 		}
 	}
 }
+
+// counts reports whether the records of a range have to be counted, because not all of them are read.
+func counts(r *pb.RangeRequest) bool { return r.CountOnly || r.Limit > 0 && byKey(r) }
 
 // firstPage is how many records are read at first.
 func firstPage(r *pb.RangeRequest) int {

@@ -28,7 +28,11 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 		return nil, err
 	}
 	command.Namespace = s.config.Namespace
-	answer, err := s.do(ctx, command)
+	var answer core.Answer
+	err = s.calmly(ctx, func() (err error) {
+		answer, err = s.do(ctx, command)
+		return err
+	})
 	if err != nil {
 		return nil, t.refused(err)
 	}
@@ -147,7 +151,7 @@ func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
 		return core.Op{Do: core.Get, Path: string(r.Key), Most: 1, KeysOnly: true}, nil
 	}
 	keys, some := spanOf(r.Key, r.RangeEnd)
-	op := core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: !keys.one, Count: true, Select: selectionOf(r),
+	op := core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: !keys.one, Count: !keys.one, Select: selectionOf(r),
 		KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE}
 	switch {
 	case keys.one:
@@ -244,7 +248,11 @@ func (t *translation) rangeResult(r *pb.RangeRequest, result *core.TxnResult) (a
 		answer.Header = t.header()
 		return answer, err
 	}
-	answer = (&found{records: page.Records, count: page.Count}).answer(r)
+	count := page.Count
+	if len(r.RangeEnd) == 0 { // one key is not counted
+		count = len(page.Records)
+	}
+	answer = (&found{records: page.Records, count: count}).answer(r)
 	answer.Header, answer.More = t.header(), cmp.Or(answer.More, page.More && !r.CountOnly)
 	return answer, nil
 }

@@ -24,7 +24,7 @@ type Options struct {
 	Metrics *telemetry.Metrics // nil: the backend keeps its own
 	Log     *slog.Logger       // nil: nothing is written
 	State   *listen.State      // nil: the backend keeps its own
-	MaxStay int                // requests that wait or watch at a time, of all doors; 0: 8,000
+	MaxStay int                // requests that wait or watch at a time, of all doors; 0: 10,000
 	Now     func() time.Time   // by which credentials end; nil: the clock of this machine
 	Issuers *http.Client       // that asks issuers of JWTs for their keys; nil: the usual one
 	Warner  engine.Warner      // what is to be looked at beside what the engine knows; nil: nothing
@@ -70,7 +70,7 @@ func NewStarting(options Options) *Backend {
 	if options.State == nil {
 		options.State = listen.NewState()
 	}
-	SetDefault(&options.MaxStay, 8000)
+	SetDefault(&options.MaxStay, 10000)
 	b := &Backend{options: options, state: options.State}
 	b.stays = Limit{Most: options.MaxStay, Message: "as many requests wait or watch here as can: try again in a " +
 		"moment, or on another server"}

@@ -90,6 +90,56 @@ func TestIdleWatchesAreCheap(t *testing.T) {
 	}
 }
 
+// Watches that share connections, as those of one client do over HTTP/2, cost about as much, with their clients: what
+// counts is the goroutine that net/http has for each, and its stack.
+func TestIdleWatchesOnSharedConnections(t *testing.T) {
+	b := newBench(t, Config{})
+	backend := door.NewBackend(b.engine, door.Options{})
+	host := door.NewHost(backend, door.HostConfig{}, New(backend, Config{}).Door())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Serve(ctx, l) }()
+	const conns, each = 10, 100
+	watching, stop := context.WithCancel(context.Background())
+	var clients []*http.Transport
+	open := func(n int) {
+		client := &http.Transport{Protocols: new(http.Protocols)}
+		client.Protocols.SetUnencryptedHTTP2(true)
+		clients = append(clients, client)
+		for range n {
+			r, err := http.NewRequestWithContext(watching, "GET", "http://"+l.Addr().String()+leases+"?watch=true", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open(each)
+	before := inUse()
+	for range conns {
+		open(each)
+	}
+	cost := (inUse() - before) / (conns * each)
+	t.Logf("an idle watch on a connection of %d costs %d bytes, with its client", each, cost)
+	stop()
+	for _, c := range clients {
+		c.CloseIdleConnections()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if cost > 40<<10 {
+		t.Errorf("an idle watch costs %d bytes", cost)
+	}
+}
+
 func inUse() int64 {
 	for range 6 { // each shrinks stacks by half at most
 		runtime.GC()

@@ -21,13 +21,13 @@ func startKubernetes(on *stage.Stage, _ Config) *Server {
 	k := peer.StartKubernetes(on)
 	etcd := &k.Etcd.Members[0].Server
 	return &Server{
-		Version: versionOf(k.Binary(), "--version"), Setup: "with an etcd that does not sync", Addresses: []string{k.URL()},
-		Nodes: []*peer.Server{&k.Server, etcd}, kubernetes: k,
+		Version: versionOf(k.Binary(), "--version"), Setup: "with an etcd that does not sync",
+		Addresses: []string{k.URL()}, Nodes: []*peer.Server{&k.Server, etcd}, kubernetes: k,
 	}
 }
 
-// A kubelet keeps Leases of Kubernetes, as nodes do: it creates one, and from then on writes it whole, in protobuf, with
-// the version that it got last.
+// A kubelet keeps Leases of Kubernetes, as nodes do: it creates one, and from then on writes it whole, in
+// protobuf, with the version that it got last.
 type kubelet struct {
 	*http.Client
 	url   string // of all Leases of a namespace

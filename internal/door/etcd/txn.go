@@ -151,8 +151,8 @@ func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
 		return core.Op{Do: core.Get, Path: string(r.Key), Most: 1, KeysOnly: true}, nil
 	}
 	keys, some := spanOf(r.Key, r.RangeEnd)
-	op := core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: !keys.one, Count: !keys.one, Select: selectionOf(r),
-		KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE}
+	op := core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: !keys.one, Count: !keys.one,
+		Select: selectionOf(r), KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE}
 	switch {
 	case keys.one:
 		op.To = ""

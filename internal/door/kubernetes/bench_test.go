@@ -49,23 +49,14 @@ func BenchmarkHeartbeat(b *testing.B) {
 
 // An idle watch costs what net/http needs for a connection, two thirds of all, and a few kilobytes.
 func TestIdleWatchesAreCheap(t *testing.T) {
-	b := newBench(t, Config{})
-	backend := door.NewBackend(b.engine, door.Options{})
-	host := door.NewHost(backend, door.HostConfig{}, New(backend, Config{}).Door())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- host.Serve(ctx, l) }()
+	address, stop := serve(t)
 	const n = 400
 	open := func() net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c, "GET %s?watch=true HTTP/1.1\r\nHost: %s\r\n\r\n", leases, l.Addr())
+		fmt.Fprintf(c, "GET %s?watch=true HTTP/1.1\r\nHost: %s\r\n\r\n", leases, address)
 		if _, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -81,10 +72,7 @@ func TestIdleWatchesAreCheap(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	if each > 40<<10 {
 		t.Errorf("an idle watch costs %d bytes", each)
 	}
@@ -93,25 +81,16 @@ func TestIdleWatchesAreCheap(t *testing.T) {
 // Watches that share connections, as those of one client do over HTTP/2, cost about as much, with their clients: what
 // counts is the goroutine that net/http has for each, and its stack.
 func TestIdleWatchesOnSharedConnections(t *testing.T) {
-	b := newBench(t, Config{})
-	backend := door.NewBackend(b.engine, door.Options{})
-	host := door.NewHost(backend, door.HostConfig{}, New(backend, Config{}).Door())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- host.Serve(ctx, l) }()
+	address, stop := serve(t)
 	const conns, each = 10, 100
-	watching, stop := context.WithCancel(context.Background())
+	watching, leave := context.WithCancel(context.Background())
 	var clients []*http.Transport
 	open := func(n int) {
 		client := &http.Transport{Protocols: new(http.Protocols)}
 		client.Protocols.SetUnencryptedHTTP2(true)
 		clients = append(clients, client)
 		for range n {
-			r, err := http.NewRequestWithContext(watching, "GET", "http://"+l.Addr().String()+leases+"?watch=true", nil)
+			r, err := http.NewRequestWithContext(watching, "GET", "http://"+address+leases+"?watch=true", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,16 +106,33 @@ func TestIdleWatchesOnSharedConnections(t *testing.T) {
 	}
 	cost := (inUse() - before) / (conns * each)
 	t.Logf("an idle watch on a connection of %d costs %d bytes, with its client", each, cost)
-	stop()
+	leave()
 	for _, c := range clients {
 		c.CloseIdleConnections()
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	if cost > 40<<10 {
 		t.Errorf("an idle watch costs %d bytes", cost)
+	}
+}
+
+// serve lets a server answer at a port of the machine, until it is told to stop.
+func serve(t *testing.T) (address string, stop func()) {
+	t.Helper()
+	backend := door.NewBackend(newBench(t, Config{}).engine, door.Options{})
+	host := door.NewHost(backend, door.HostConfig{}, New(backend, Config{}).Door())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Serve(ctx, l) }()
+	return l.Addr().String(), func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -65,7 +65,17 @@ func (c *call) getKey() error {
 	return c.show(engine.Filter{Resource: key, Kinds: keyEvents}, func() (result, error) { return c.readKey(key) })
 }
 
+// readKey reads a key. A large value that is replaced while it is read is read anew.
 func (c *call) readKey(key string) (r result, err error) {
+	for range door.MaxLooks {
+		if r, err = c.readKeyOnce(key); !errors.Is(err, errReplaced) {
+			return r, err
+		}
+	}
+	return r, busy(key)
+}
+
+func (c *call) readKeyOnce(key string) (r result, err error) {
 	record, now, err := c.record(key)
 	switch {
 	case err != nil:
@@ -75,9 +85,6 @@ func (c *call) readKey(key string) (r result, err error) {
 	}
 	r.index, r.exact = indexOf(record.Mod), true
 	shown, err := c.door.entry(c, record)
-	if errors.Is(err, errReplaced) {
-		return c.readKey(key)
-	}
 	if err != nil {
 		return r, err
 	}
@@ -113,28 +120,35 @@ func (c *call) listEntries() error {
 	if err != nil {
 		return err
 	}
-	return c.show(engine.Filter{Prefix: prefix, Kinds: keyEvents}, func() (result, error) {
-		records, now, err := c.tree(prefix, false)
+	return c.show(engine.Filter{Prefix: prefix, Kinds: keyEvents}, func() (r result, err error) {
+		for range door.MaxLooks {
+			if r, err = c.readEntries(prefix); !errors.Is(err, errReplaced) {
+				return r, err
+			}
+		}
+		return r, busy(prefix)
+	})
+}
+
+// readEntries reads all keys with a prefix and their values.
+func (c *call) readEntries(prefix string) (result, error) {
+	records, now, err := c.tree(prefix, false)
+	if err != nil {
+		return result{}, err
+	}
+	list := make([]entry, 0, len(records))
+	size := 0
+	for _, r := range records {
+		shown, err := c.door.entry(c, r)
+		if size += len(shown.Key) + len(shown.Value); err == nil && size > maxAnswer {
+			err = tooMuch(prefix)
+		}
 		if err != nil {
 			return result{}, err
 		}
-		list := make([]entry, 0, len(records))
-		size := 0
-		for _, r := range records {
-			shown, err := c.door.entry(c, r)
-			if errors.Is(err, errReplaced) {
-				continue // it is another by now, as who waits for it will see
-			}
-			if size += len(shown.Key) + len(shown.Value); err == nil && size > maxAnswer {
-				err = tooMuch(prefix)
-			}
-			if err != nil {
-				return result{}, err
-			}
-			list = append(list, shown)
-		}
-		return result{index: indexOf(now), missing: len(list) == 0, value: list}, nil
-	})
+		list = append(list, shown)
+	}
+	return result{index: indexOf(now), missing: len(list) == 0, value: list}, nil
 }
 
 // listKeys shows the keys that begin with a prefix, up to a separator.

@@ -198,10 +198,11 @@ func holderOf(name, host string) string {
 	switch {
 	case !nameless[name] && readable(name):
 		return name
-	case host == "":
-		return "consul client"
-	case name == "":
-		return "consul client at " + host
+	case !nameless[name] || name == "":
+		name = "consul client"
+	}
+	if host == "" {
+		return name
 	}
 	return name + " at " + host
 }

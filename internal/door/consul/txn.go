@@ -85,6 +85,7 @@ type transaction struct {
 	ops     []kvOp
 	changes bool
 	kept    map[int]content // the values of operations
+	tries   int             // for a lock that nothing was in the way of
 
 	// What was read.
 	now      leasehold.Revision

@@ -27,7 +27,7 @@ func (t *transaction) commit() (done bool, err error) {
 	answer, err := t.once(command)
 	switch {
 	case errors.Is(err, leasehold.ErrHeld), errors.Is(err, leasehold.ErrRefused):
-		return t.refused(err, puts)
+		return t.refused(err)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrNotFound):
 		return false, nil // a session has ended: the next try finds it so
 	case err != nil:
@@ -108,40 +108,38 @@ func (t *transaction) put(key string, d *draft) (core.Op, error) {
 }
 
 // refused decides which lock could not be had. If none was asked for, the refusal stands.
-func (t *transaction) refused(refusal error, puts map[int]*draft) (done bool, err error) {
+func (t *transaction) refused(refusal error) (done bool, err error) {
 	e := door.Coded(refusal)
 	for i := range t.ops {
-		d := t.drafts[t.ops[i].Key]
-		if d == nil || d.lock != takes || !isPut(puts, d) || d.op < i {
+		op := &t.ops[i]
+		if op.Verb != verbLock || t.drafts[op.Key].lock != takes {
 			continue
 		}
-		key := t.ops[i].Key
-		used, err := t.inUse(key)
-		switch {
-		case err != nil:
+		used, err := t.inUse(op.Key)
+		if err != nil {
 			return false, err
-		case used.Holding > 0 || used.Waiting > 0:
-			t.failures = []txnError{{i, fmt.Sprintf("failed to lock key %q, lock is already held", key)}}
-			return true, nil
-		case !used.AvailableAt.IsZero():
-			t.failures = []txnError{{i, fmt.Sprintf("failed to lock key %q due to lock delay", key)}}
-			return true, nil
 		}
+		what := ""
+		switch {
+		case used.Holding == 0 && !used.AvailableAt.IsZero():
+			what = fmt.Sprintf("failed to lock key %q due to lock delay", op.Key)
+		case used.Holding > 0 || used.Waiting > 0, e.Lease != nil && e.Lease.Resource == op.Key:
+			what = fmt.Sprintf("failed to lock key %q, lock is already held", op.Key)
+		default:
+			continue
+		}
+		t.failures = []txnError{{i, what}}
+		return true, nil
 	}
-	if e.Code == leasehold.Held {
+	if e.Code == leasehold.Held && t.tries < maxTries {
+		t.tries++
 		return false, nil // it is free by now
 	}
 	return false, refusal
 }
 
-func isPut(puts map[int]*draft, d *draft) bool {
-	for _, put := range puts {
-		if put == d {
-			return true
-		}
-	}
-	return false
-}
+// maxTries is how often a lock is tried again that nothing visible was in the way of.
+const maxTries = 3
 
 // stamp puts the indexes of the command into the results.
 func (t *transaction) stamp(puts map[int]*draft, answer *core.TxnAnswer) {

@@ -30,14 +30,16 @@ func (t *transaction) try(i int) (what string, err error) {
 		}
 		return "", nil
 	case verbCheckIndex, verbCheckSession:
-		return t.checked(d, op), nil
+		if what := checked(d, op); what != "" {
+			return what, nil
+		}
+		return "", t.showWithout(d)
 	}
 	if what := t.mayWrite(d, op); what != "" {
 		return what, nil
 	}
 	d.write(i, op)
-	t.showWithout(d)
-	return "", nil
+	return "", t.showWithout(d)
 }
 
 // mayWrite says why a key cannot be written, and what becomes of its lock.
@@ -108,7 +110,7 @@ func (t *transaction) deleteTree(i int) {
 }
 
 // checked says why a key is not as it should be.
-func (t *transaction) checked(d *draft, op *kvOp) (what string) {
+func checked(d *draft, op *kvOp) (what string) {
 	switch {
 	case !d.there && op.Verb == verbCheckIndex:
 		return fmt.Sprintf("failed to check index, key %q doesn't exist", op.Key)
@@ -121,7 +123,6 @@ func (t *transaction) checked(d *draft, op *kvOp) (what string) {
 		return fmt.Sprintf("failed index check for key %q, current modify index %d != %d", op.Key,
 			d.entry.ModifyIndex, op.Index)
 	}
-	t.showWithout(d)
 	return ""
 }
 
@@ -174,15 +175,16 @@ func (t *transaction) showKey(d *draft) error {
 }
 
 // showWithout shows a key without its value.
-func (t *transaction) showWithout(d *draft) {
+func (t *transaction) showWithout(d *draft) (err error) {
 	e := d.entry
-	if !d.written {
-		if full, err := t.door.entry(t.call, d.was); err == nil {
-			e.Flags = full.Flags
+	if !d.written { // its flags are with the value
+		if e, err = t.door.entry(t.call, d.was); err != nil {
+			return err
 		}
 	}
 	e.Value = nil
 	t.show(d, e)
+	return nil
 }
 
 func (t *transaction) show(d *draft, e entry) {

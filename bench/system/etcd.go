@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
@@ -196,6 +197,46 @@ func (h etcdLease) Renew(ctx context.Context) error {
 
 func (h etcdLease) Release(ctx context.Context) error {
 	_, err := h.client.Revoke(ctx, h.id)
+	return err
+}
+
+// An etcdStream client renews on a stream that stays, as the library's own sessions do: each lease has one.
+type etcdStream struct{ *etcdClient }
+
+func dialEtcdStream(ctx context.Context, s *Server, d Dialing) (Client, error) {
+	c, err := newEtcd(ctx, s, d)
+	return etcdStream{c}, err
+}
+
+func dialLeaseholdEtcdStream(ctx context.Context, s *Server, d Dialing) (Client, error) {
+	return dialEtcdStream(ctx, &Server{Addresses: s.etcd}, d)
+}
+
+func (c etcdStream) Acquire(ctx context.Context, r Request) (Hold, error) {
+	if !r.ByHand {
+		return nil, errors.ErrUnsupported
+	}
+	lease, err := c.Grant(ctx, int64(seconds(r.TTL)))
+	if err != nil {
+		return nil, err
+	}
+	stream, err := pb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(c.Ctx())
+	return etcdKept{etcdLease{c.Client, lease.ID}, stream}, err
+}
+
+type etcdKept struct {
+	etcdLease
+	stream pb.Lease_LeaseKeepAliveClient
+}
+
+func (h etcdKept) Renew(context.Context) error {
+	if err := h.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(h.id)}); err != nil {
+		return err
+	}
+	answer, err := h.stream.Recv()
+	if err == nil && answer.TTL <= 0 {
+		err = errors.New("the lease is gone")
+	}
 	return err
 }
 

@@ -79,8 +79,9 @@ var All = []Workload{
 		run: sharedCycles,
 	}, {
 		Name: "renew-64", Title: title("renew, %d clients with a connection each", clients),
-		Nodes: []int{1, 3}, Systems: append(usual, "leasehold-etcd", "leasehold-kubernetes", "kubernetes", "rueidis"),
-		Columns: rates("renewals"), run: renewals,
+		Nodes: []int{1, 3}, Columns: rates("renewals"), run: renewals,
+		Systems: append(usual, "leasehold-etcd", "leasehold-etcd-stream", "etcd-stream", "leasehold-kubernetes",
+			"kubernetes", "rueidis"),
 	}, {
 		Name: "renew-shared", Title: title("renew, %d goroutines on one client", clients),
 		Nodes: []int{1}, Systems: append(usual, "leasehold-etcd", "rueidis"), Columns: rates("renewals"),

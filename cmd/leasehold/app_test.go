@@ -85,7 +85,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-// The first page fits a screen, names the eight things that people come for, and leads to the rest.
+// The first page fits a screen, names the ten things that people come for, and leads to the rest.
 func TestFirstHelpFitsAScreen(t *testing.T) {
 	tr := newTrial(t, false)
 	tr.does(t, 0, "--help")
@@ -98,7 +98,8 @@ func TestFirstHelpFitsAScreen(t *testing.T) {
 			t.Errorf("%q has %d columns", line, n)
 		}
 	}
-	for _, want := range []string{"serve", "run", "acquire", "release", "list", "describe", "break", "doctor", "help all"} {
+	for _, want := range []string{"serve", "run", "acquire", "release", "list", "describe", "break", "doctor", "demo",
+		"connect", "help all"} {
 		if !strings.Contains(page, "\n  leasehold "+want+" ") {
 			t.Errorf("it does not name %s:\n%s", want, page)
 		}

@@ -9,6 +9,9 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// doors are those that leases come through.
+var doors = []string{"native", "terraform", "azure", "etcd", "kubernetes", "consul", "mcp"}
+
 // FilterFlags adds the flags by which list and top pick leases. The server knows what they mean.
 func FilterFlags(cmd *cobra.Command, f *v1.ResourceFilter) {
 	flags := cmd.Flags()
@@ -16,10 +19,10 @@ func FilterFlags(cmd *cobra.Command, f *v1.ResourceFilter) {
 	flags.StringArrayVarP(&f.Labels, "label", "l", nil,
 		"only leases with this label: key=value, or key alone (repeatable)")
 	flags.StringVar(&f.Session, "session", "", "only leases of this session")
-	flags.StringVar(&f.Door, "door", "", "only leases that came through this door: native, terraform, azure")
+	flags.StringVar(&f.Door, "door", "", "only leases that came through this door: "+strings.Join(doors, ", "))
 	flags.StringVar(&f.State, "state", "", "only this state: "+strings.Join(states(), ", "))
 	CompleteFlag(cmd, "state", states())
-	CompleteFlag(cmd, "door", []string{"native", "terraform", "azure"})
+	CompleteFlag(cmd, "door", doors)
 }
 
 func states() (names []string) {

@@ -21,7 +21,9 @@ func (a *App) Root(contents []Chapter) *cobra.Command {
   leasehold list                                  # who holds what, who waits
   leasehold describe prod/deploy                  # one resource in detail
   leasehold break prod/deploy --reason "stuck"    # end somebody else's lease
-  leasehold doctor                                # check this machine and server`,
+  leasehold doctor                                # check this machine and server
+  leasehold demo                                  # see the console alive
+  leasehold connect                               # what to paste for Go, etcd, …`,
 		Version:           VersionLine(a.Version),
 		Args:              cobra.ArbitraryArgs,
 		PersistentPreRunE: checkValues,

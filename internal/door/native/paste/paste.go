@@ -26,6 +26,13 @@ var Tools = []door.Tool{
 				`err = c.Do(ctx, "my/job", func(ctx context.Context, h *client.Hold) error {`,
 				"    return work(ctx, h.Pass())", "}, client.TTL(30*time.Second), client.Wait(5*time.Minute))")
 		}},
+	{ID: "python", Name: "Python", What: "A with block that waits its turn, renews its lease, and gives it back.",
+		Text: func(p door.Place) string {
+			return door.Lines("import leasehold  # clients/python in the repository: pip install ./clients/python",
+				`client = leasehold.Client("`+p.Origin+`"`+door.If(named(p), `, namespace="`+p.Namespace+`"`)+
+					door.If(p.Access, `, token_file="/path/to/token"`)+`)`,
+				`with client.hold("my/job", ttl=30, wait=300) as h:`, "    work(token=h.token)")
+		}},
 	{ID: "curl", Name: "curl", What: "The HTTP API: JSON in and out.",
 		Text: func(p door.Place) string {
 			curl := "curl" + door.If(p.Access, ` -H "Authorization: Bearer $LEASEHOLD_TOKEN"`) + " " + p.Origin

@@ -205,7 +205,7 @@ class Holding(support.Case):
 
     def test_no_server(self) -> None:
         client = self.client("http://" + support.free_address())
-        with self.assertRaises(leasehold.UnavailableError):
+        with self.assertRaisesRegex(leasehold.UnavailableError, "refused: is a server running there\\? LEASEHOLD_SERVER"):
             client.acquire(self.resource, wait=0.5)
 
     def test_not_a_server(self) -> None:

@@ -37,8 +37,11 @@ class _Broken(Exception):
     """The connection ended before the answer did."""
 
 
-def _why(e: BaseException) -> str:
-    return str(e) or "no answer in time"
+def _unreachable(url: str, e: BaseException) -> str:
+    text = f"{url} cannot be reached: {str(e) or 'no answer in time'}"
+    if isinstance(e, ConnectionRefusedError):
+        text += ": is a server running there? LEASEHOLD_SERVER, or servers of Client, says where to look"
+    return text
 
 
 class Server:
@@ -153,7 +156,7 @@ class Servers:
             if connection is not None:
                 server.give_back(connection, False)
             if isinstance(e, (OSError, TimedOut)):
-                raise UnavailableError(f"{server.address.url} cannot be reached: {_why(e)}") from e
+                raise UnavailableError(_unreachable(server.address.url, e)) from e
             raise
         finally:
             limit.attach(None)
@@ -218,7 +221,7 @@ class Servers:
         try:
             connection = server.dial(limit)
         except (OSError, TimedOut) as e:
-            raise failure(f"{server.address.url} cannot be reached: {_why(e)}") from e
+            raise failure(_unreachable(server.address.url, e)) from e
         try:
             return self._send(server, connection, method, request, limit)
         except _Broken as e:

@@ -118,6 +118,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		"leasehold run":        "the output is that of its command",
 		"leasehold elect":      "the output is that of its command",
 		"leasehold serve":      "it prints its log",
+		"leasehold mcp":        "the output is a protocol",
 		"leasehold top":        "it draws on a terminal; list --watch -o json is for programs",
 		"leasehold completion": "it prints a script for a shell",
 		"leasehold state pull": "it prints the state, which is JSON",

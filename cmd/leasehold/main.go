@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/child"
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/cli/access"
+	"github.com/leasehold/leasehold/internal/cli/agent"
 	"github.com/leasehold/leasehold/internal/cli/azure"
 	"github.com/leasehold/leasehold/internal/cli/cert"
 	"github.com/leasehold/leasehold/internal/cli/cluster"
@@ -32,8 +33,8 @@ import (
 
 func main() { os.Exit(execute()) }
 
-// execute is main for the tests as well, so that they start what users start. The guard and the
-// gate come first: they are this program too, but must not parse flags or connect to anything.
+// execute is main for the tests as well, so that they start what users start. The guard, the
+// gate and the server of agents come first: they are this program too, but must not parse flags or connect to anything.
 func execute() int {
 	if len(os.Args) == 2 && os.Args[1] == run.GuardName {
 		run.Guard()
@@ -41,6 +42,10 @@ func execute() int {
 	}
 	if len(os.Args) > 2 && os.Args[1] == run.GateName {
 		return child.Begin(os.Args[2:])
+	}
+	if len(os.Args) == 4 && os.Args[1] == agent.ServerName {
+		p := newProgram()
+		return agent.Server(p.App, p.Serve, os.Args[2], os.Args[3])
 	}
 	cobra.EnableCommandSorting = false // contents has an order
 	return newProgram().execute(os.Args[1:])
@@ -88,6 +93,9 @@ func (p *program) contents() []cli.Chapter {
 		}},
 		{Title: "Use Terraform, Azure or Kubernetes clients", Commands: []*cobra.Command{
 			terraform.Command(a), state.Command(a), azure.Command(a), kubernetes.Command(a),
+		}},
+		{Title: "Let agents work", Commands: []*cobra.Command{
+			agent.MCP(a),
 		}},
 		{Title: "Operate a server", Commands: []*cobra.Command{
 			server.Serve(a, p.Outside), server.Demo(a, p.Outside), server.Config(a),

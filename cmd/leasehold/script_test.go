@@ -23,6 +23,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/mcp"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -110,7 +111,7 @@ func (s *testServer) open() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = door.MustHost(s.front, door.HostConfig{}, native.Kind, terraform.Kind).Serve(ctx, l)
+		_ = door.MustHost(s.front, door.HostConfig{}, native.Kind, terraform.Kind, mcp.Kind).Serve(ctx, l)
 	}()
 	s.stop = func() {
 		cancel()

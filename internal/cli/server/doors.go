@@ -103,7 +103,11 @@ set for the server, with --etcd-namespace, --kubernetes-namespace and --consul-n
 		if len(args) == 0 {
 			return printTools(a, tools)
 		}
-		return printTool(a, tools, args[0])
+		if err := printTool(a, tools, args[0]); err != nil {
+			return err
+		}
+		sayCertificates(a, c)
+		return nil
 	})
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
@@ -154,4 +158,15 @@ func printTool(a *cli.App, tools v1.Tools, id string) error {
 		return printText(a, t.Text)
 	}
 	return cli.Usage("unknown tool %q; known tools: %s", id, strings.Join(known, ", "))
+}
+
+// sayCertificates says which certificates a tool needs as well: only this command knows its files, and each tool names
+// them in its own way.
+func sayCertificates(a *cli.App, c *cli.Conn) {
+	if file := c.Client.TLS.CA; file != "" {
+		a.Say("the tool has to trust the authority in %s, as this command does", file)
+	}
+	if file := c.Client.TLS.Cert; file != "" {
+		a.Say("it may have to show a certificate, as this command does with %s", file)
+	}
 }

@@ -46,5 +46,8 @@ type Definition struct {
 	Expected   time.Duration // how long a lease should be held at most; longer raises an alarm; 0: as learned
 	Unclean    Unclean
 
+	// Limits bound how many units of a pool with hosts a holder or a group has at the same time.
+	Limits []UnitLimit
+
 	Revision Revision // of its last change
 }

@@ -105,3 +105,12 @@ func (c Caps) Or(other Caps) Caps {
 	}
 	return c
 }
+
+// Limits of pools.
+const (
+	MaxPoolUnits  = 10000 // units of one pool, on all its hosts
+	MaxHostUnits  = 1024  // units of one pool that one host has
+	MaxUnitLabels = 1024  // bytes of the labels of one unit
+	MaxSelector   = 1024  // bytes of the text that selects units
+	MaxUnitLimits = 16    // limits on how many units one holder or group may have
+)

@@ -59,6 +59,11 @@ func (c *acquireCommand) resp(e *encoder) bool {
 		e.Number("SLOTS", int64(r.Slots))
 	}
 	e.Number("CAPACITY", int64(r.Capacity))
+	e.Text("WHERE", "where", r.Where)
+	e.Flag("SPREAD", r.Spread)
+	if len(r.Units) > 0 {
+		e.JSON("UNITS", r.Units)
+	}
 	if len(r.Also) > 0 {
 		for _, item := range r.Also {
 			e.Check("also", item.Resource, item.ID)

@@ -20,6 +20,7 @@ type DefinitionRequest struct {
 	Grace      Duration `json:"grace,omitzero"`
 	Expected   Duration `json:"expected,omitzero"`
 	Unclean    string   `json:"unclean,omitempty"` // allow, warn or acknowledge
+	Limits     []string `json:"limits,omitempty"`  // of the units of a pool: holder=2, label:team=8, prefix:ci/=4
 	By         string   `json:"by,omitempty"`
 	Reason     string   `json:"reason,omitempty"`
 
@@ -44,6 +45,7 @@ type DefinitionChange struct {
 	Grace      Optional[Duration] `json:"grace,omitzero"`
 	Expected   Optional[Duration] `json:"expected,omitzero"`
 	Unclean    Optional[string]   `json:"unclean,omitzero"` // allow, warn or acknowledge
+	Limits     Optional[[]string] `json:"limits,omitzero"`
 	By         string             `json:"by,omitempty"`
 	Reason     string             `json:"reason,omitempty"`
 	Replace    bool               `json:"replace,omitempty"`     // as in DefinitionRequest
@@ -101,6 +103,7 @@ type Definition struct {
 	Grace      *Duration `json:"grace,omitempty"`
 	Expected   *Duration `json:"expected,omitempty"`
 	Unclean    string    `json:"unclean"`
+	Limits     []string  `json:"limits,omitempty"`
 	Revision   uint64    `json:"revision"`
 }
 

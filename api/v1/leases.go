@@ -18,6 +18,9 @@ type AcquireRequest struct {
 	Shared    bool              `json:"shared,omitempty"`   // one slot, beside others that share it
 	Slots     Slots             `json:"slots,omitempty"`    // left out: all of them, exclusively
 	Capacity  int               `json:"capacity,omitempty"` // with slots: how many there are, unless a definition says
+	Where     string            `json:"where,omitempty"`    // of a pool: conditions on its units, such as model=H100
+	Spread    bool              `json:"spread,omitempty"`   // of a pool: the units may be on several hosts
+	Units     []string          `json:"units,omitempty"`    // of a pool: these, and as many slots
 	Also      []AcquireItem     `json:"also,omitempty"`     // further resources, granted at the same moment
 	Party     string            `json:"party,omitempty"`    // who waits, in cycles; empty: the session or holder
 	TTL       TTL               `json:"ttl,omitzero"`       // absent: 30s, or the session's; null: none; "auto"

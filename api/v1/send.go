@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,13 @@ import (
 func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error) {
 	_, err = c.do(ctx, r, &answer)
 	return answer, err
+}
+
+// Send asks for an operation whose types are in a package of their own, such as pools. The path is escaped, and the
+// body may be nil.
+func (c *Caller) Send(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+	_, err := c.do(ctx, request{method: method, path: path, query: query, body: body}, answer)
+	return err
 }
 
 // do sends a request and reads its answer.

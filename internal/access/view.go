@@ -270,6 +270,14 @@ func (v *view) Definition(namespace, path string) (leasehold.Definition, bool) {
 	return v.in.Definition(namespace, path)
 }
 
+// Pool: read on all of the resource. It shows who has what, and there is no part of it that is somebody's own.
+func (v *view) Pool(namespace, path string, q core.PoolQuery) (leasehold.PoolStatus, bool) {
+	if !v.may(policy.Read, namespace, path, nil) {
+		return v.in.Pool(nowhere, path, q)
+	}
+	return v.in.Pool(namespace, path, q)
+}
+
 // Advice: read. It is made of how long others held it, so one's own is not enough.
 func (v *view) Advice(namespace, path string) leasehold.Advice {
 	if v.may(policy.Read, namespace, path, nil) {

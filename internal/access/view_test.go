@@ -49,7 +49,11 @@ var perPath = map[string]func(core.View, names) any{
 	},
 	"Definition":  func(v core.View, n names) any { return pair(v.Definition(n.namespace, n.path)) },
 	"Definitions": func(v core.View, n names) any { return pair(v.Definitions(n.namespace, n.path, "", 10)) },
-	"Advice":      func(v core.View, n names) any { return v.Advice(n.namespace, n.path) },
+	"Pool": func(v core.View, n names) any {
+		status, ok := v.Pool(n.namespace, n.path, core.PoolQuery{Most: 10, Waiters: 10})
+		return []any{status, ok}
+	},
+	"Advice": func(v core.View, n names) any { return v.Advice(n.namespace, n.path) },
 	"Alarms": func(v core.View, n names) any {
 		return pair(v.Alarms(n.namespace, core.AlarmQuery{Prefix: n.path, Most: 10}))
 	},

@@ -20,14 +20,14 @@ const module = "github.com/leasehold/leasehold"
 // among them for its types; TestCoreReadsNoClock sees to the rest. sync/atomic lets an immutable value
 // remember what was worked out from it.
 var pure = []string{
-	"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "slices", "sort", "strings", "sync/atomic", "time",
+	"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "slices", "sort", "strconv", "strings", "sync/atomic", "time",
 	"unicode/utf8",
 }
 
 // subjects are the packages below the core, each of which stands on its own. They are as pure as
 // the core is, and none of them knows the state.
 var subjects = []string{"internal/core/command", "internal/core/record", "internal/core/timeline",
-	"internal/core/waitgraph", "internal/core/usage", "internal/core/access"}
+	"internal/core/waitgraph", "internal/core/usage", "internal/core/access", "internal/core/pool"}
 
 // grpc is what a guard before a gRPC service needs, and only that: see TestFenceIsLight.
 var grpc = []string{"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata", "google.golang.org/grpc/status"}
@@ -55,8 +55,9 @@ var rules = []rule{
 	{of: "internal/core/usage", only: []string{"", "internal/core/timeline"}},
 	{of: "internal/core/waitgraph", only: []string{"", "github.com/tidwall/btree"}},
 	{of: "internal/core/record", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
-	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record", "internal/core/access"}},
-	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access"}, std: pure},
+	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record", "internal/core/access", "internal/core/pool"}},
+	{of: "internal/core/pool", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
+	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access", "internal/core/pool"}, std: pure},
 	{of: "internal/audit", only: []string{"", "internal/core"}},
 	{of: "internal/engine/replica", only: append([]string{"", "internal/core", "internal/core/access", "internal/wire", "internal/engine"}, raft...), std: append(pure, "encoding/json", "log/slog")},
 	{of: "internal/engine/storage", never: []string{"internal/engine/cluster", "internal/engine/peer"}},
@@ -90,7 +91,8 @@ var rules = []rule{
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
 	{of: "internal/flatjson", only: []string{"internal/resp"}},
 	{of: "internal/eventstream", only: []string{}},
-	{of: "api/v1", only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words", "internal/tokenfile"}},
+	{of: "api/v1/pools", only: []string{"", "api/v1"}},
+	{of: "api/v1", alone: true, only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words", "internal/tokenfile"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "internal/limit", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},

@@ -43,23 +43,25 @@ func describe(c core.Command) Line {
 		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease,
 			Token: c.Fence.Token}
 	case *core.Define:
-		return Line{Verb: "define", Namespace: c.Namespace, Resource: c.Definition.Path, Reason: c.Reason, By: c.By,
-			Actor: c.By}
+		return byHand("define", c.Namespace, c.Definition.Path, c.Reason, c.By)
 	case *core.Undefine:
-		return Line{Verb: "undefine", Namespace: c.Namespace, Resource: c.Path, Reason: c.Reason, By: c.By, Actor: c.By}
+		return byHand("undefine", c.Namespace, c.Path, c.Reason, c.By)
+	case *core.SetUnits:
+		return byHand("set-units", c.Namespace, c.Resource, c.Reason, c.By)
+	case *core.Drain:
+		return byHand("drain", c.Namespace, c.Resource, c.Why, c.By)
 	case *core.Acknowledge:
-		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason,
-			By: c.By, Actor: c.By}
+		line := byHand("acknowledge", c.Namespace, c.Resource, c.Reason, c.By)
+		line.Token = c.Token
+		return line
 	case *core.AcknowledgeAlarm:
 		return Line{Verb: "acknowledge-alarm", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID,
 			Session: c.Session, Reason: strings.TrimSuffix(c.Kind.String()+": "+c.Reason, ": "), By: c.By, Actor: c.By}
 	case *core.SetCaps:
 		// What is about the whole cluster stands in the default namespace, where people look.
-		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By,
-			Actor: c.By}
+		return byHand("set-limits", leasehold.DefaultNamespace, "", capsText(c), c.By)
 	case *core.EndQuarantine:
-		return Line{Verb: "end-quarantine", Namespace: leasehold.DefaultNamespace, Reason: c.Reason, By: c.By,
-			Actor: c.By}
+		return byHand("end-quarantine", leasehold.DefaultNamespace, "", c.Reason, c.By)
 	case *core.RaiseTokens:
 		return Line{Verb: "raise-tokens", Namespace: c.Namespace, Token: c.Above, Reason: c.Reason, By: c.By,
 			Actor: c.By}
@@ -103,4 +105,9 @@ func accessText(c *core.ChangeAccess) string {
 		text += ": " + c.Reason
 	}
 	return text
+}
+
+// byHand is the line of what an operator, or who acts for one, does to a resource.
+func byHand(verb, namespace, resource, reason, by string) Line {
+	return Line{Verb: verb, Namespace: namespace, Resource: resource, Reason: reason, By: by, Actor: by}
 }

@@ -431,6 +431,9 @@ func (d *operations) verb(e *leasehold.Event, timely bool) string {
 	case leasehold.Moved:
 		return "move"
 	case leasehold.Defined:
+		if d.asked.Verb == "set-units" || d.asked.Verb == "drain" {
+			return d.asked.Verb // units are a part of what is defined
+		}
 		return "define"
 	case leasehold.Undefined:
 		return "undefine"

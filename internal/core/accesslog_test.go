@@ -231,6 +231,10 @@ func (j *judge) verdicts(who string, c core.Command) (codes []leasehold.Code) {
 		path("define", c.Namespace, c.Definition.Path, "")
 	case *core.Undefine:
 		path("define", c.Namespace, c.Path, "")
+	case *core.SetUnits:
+		path("define", c.Namespace, c.Resource, "")
+	case *core.Drain:
+		path("define", c.Namespace, c.Resource, "")
 	case *core.Acknowledge:
 		path("acknowledge", c.Namespace, c.Resource, "")
 	case *core.AcknowledgeAlarm:

@@ -111,6 +111,9 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	if failure == nil {
 		failure = s.agree(sp, item, d)
 	}
+	if failure == nil && item.Select != nil {
+		failure = s.maySelect(sp, item)
+	}
 	if failure != nil {
 		return nil, failure
 	}
@@ -125,7 +128,10 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		Since: s.now, SinceWall: s.wall,
 	}
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
-		Expected: d.Expected}
+		Expected: d.Expected, Select: item.Select}
+	if item.Select != nil {
+		terms.ask, _ = compileAsk(item.Slots, item.Select)
+	}
 	if s.atLeast(Level4) {
 		terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
 		if claim.Native = s.door == nativeDoor || s.door == respWire; !claim.Native {
@@ -174,7 +180,7 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 		return nil
 	}
 	r, _ := sp.resources.Get(item.Resource)
-	capacity := sp.capacity(r, d)
+	capacity := sp.capacity(item.Resource, r, d)
 	switch {
 	case capacity == 0 && item.Capacity == 0 && item.Slots > 1:
 		return refuse(leasehold.Refused, "nobody said yet how many slots %s has: say its capacity, or define it",
@@ -223,7 +229,10 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 func (s *State) admissible(
 	sp *space, c *Acquire, items []Item, claims []*Claim,
 ) (blocked *Resource, failure *leasehold.Error) {
-	blocked = s.blocked(sp, c, items)
+	blocked = s.blocked(sp, c, items, claims)
+	if blocked != nil && s.neverHas {
+		return blocked, refuse(leasehold.Refused, "%s: this request %s", blocked.Path, s.refused).Err
+	}
 	// Those who do not wait are told who is in their way, and not that some cap is reached,
 	// which they can do nothing about.
 	if blocked != nil && c.Wait == 0 {
@@ -269,13 +278,26 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 		claims[i] = s.grant(sp, taken, claim)
 	}
 	s.showClaims(sp, claims)
+	for _, claim := range claims {
+		s.belowLimit(sp, claim)
+	}
 	return s.leasesAnswer(sp, claims)
 }
 
 // blocked returns the first resource that cannot be granted now; nil if all can.
-func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
-	for _, item := range items {
+func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) *Resource {
+	s.refused, s.overOwn, s.neverHas = "", false, false
+	for i, item := range items {
 		r, ok := sp.resources.Get(item.Resource)
+		if sp.isPart(item.Resource, uint32(item.Slots)) {
+			if !ok {
+				r = &Resource{Path: item.Resource}
+			}
+			if !s.openUnits(sp, r, claims[i], c.Priority) {
+				return r
+			}
+			continue
+		}
 		if !ok && s.quarantined() {
 			return &Resource{Path: item.Resource}
 		}
@@ -301,7 +323,7 @@ func (s *State) settleCapacity(sp *space, item Item) {
 		return
 	}
 	shares.Capacity = item.KnownCapacity()
-	if known := sp.capacity(nil, sp.definition(item.Resource)); known != 0 {
+	if known := sp.capacity(item.Resource, nil, sp.definition(item.Resource)); known != 0 {
 		shares.Capacity = known
 	}
 	more.Shares = &shares

@@ -116,6 +116,10 @@ func (s *State) allowCommand(c Command) *leasehold.Error {
 		return s.allowDefine(c.Namespace, c.Definition.Path)
 	case *Undefine:
 		return s.allowDefine(c.Namespace, c.Path)
+	case *SetUnits:
+		return s.allowDefine(c.Namespace, c.Resource)
+	case *Drain:
+		return s.allowDefine(c.Namespace, c.Resource)
 	case *Acknowledge:
 		return s.allowAcknowledge(c.Namespace, c.Resource)
 	case *AcknowledgeAlarm:

@@ -167,7 +167,14 @@ func (s *State) blockedBy(sp *space, r *Resource) Answer {
 	if s.unsettled {
 		return Answer{Err: tooManyOver(r.Path)}
 	}
-	return s.held(sp, r, 0)
+	if s.overOwn {
+		return refuse(leasehold.Limited, "%s: this request %s", r.Path, s.refused)
+	}
+	answer := s.held(sp, r, 0)
+	if s.refused != "" {
+		answer.Err.Message += "; this request " + s.refused
+	}
+	return answer
 }
 
 // held answers a request that finds the resource taken, queued for, or at rest. position is the
@@ -236,7 +243,7 @@ func (s *State) heldBy(sp *space, r *Resource, senior *Claim, lease *leasehold.L
 			others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
 		}
 		text = fmt.Sprintf("%s has %d of %d slots taken, by %s%s", r.Path, r.More.Shares.used,
-			sp.capacity(r, sp.definition(r.Path)), who, others)
+			sp.capacity(r.Path, r, sp.definition(r.Path)), who, others)
 	}
 	if !s.atLeast(Level4) {
 		return text

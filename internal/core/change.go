@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // change hands a lease to another holder, or gives it another id, without a moment in which the
@@ -30,9 +31,10 @@ func (s *State) change(c *Change) Answer {
 	if failure := s.staysInOrder(sp, claim, "a lease on it stays with its holder and its id"); failure != nil {
 		return Answer{Err: failure}
 	}
-	// A change of holder is a grant to somebody else, and in a quarantine nothing is granted.
-	if newHolder && s.quarantined() {
-		return s.notGiven(c)
+	if newHolder {
+		if failure := s.mayGive(sp, claim, c); failure != nil {
+			return Answer{Err: failure}
+		}
 	}
 	if newID && s.used(sp, c.NewID) {
 		return refuse(leasehold.Refused, "lease id %q is used already: choose another", c.NewID)
@@ -71,7 +73,7 @@ func (s *State) change(c *Change) Answer {
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)
 	s.endFace(sp, claim, leasehold.IDChanged)
-	return s.leaseAnswer(sp, &changed)
+	return s.changedAnswer(sp, &changed)
 }
 
 // describe notes what a holder says about itself after the grant. It is the same holder with the
@@ -92,7 +94,13 @@ func (s *State) describe(sp *space, claim *Claim, about *About) Answer {
 	event := s.event(sp, &described, leasehold.Changed)
 	event.Reason, event.Until = about.Reason, s.moment(s.deadlineOf(sp, &described))
 	s.emit(sp, event)
-	return s.leaseAnswer(sp, &described)
+	return s.changedAnswer(sp, &described)
+}
+
+// changedAnswer shows a lease that counts for another holder or group now.
+func (s *State) changedAnswer(sp *space, c *Claim) Answer {
+	s.belowLimit(sp, c)
+	return s.leaseAnswer(sp, c)
 }
 
 // changeAgain answers a change of an id that is gone: an earlier try of the same
@@ -151,5 +159,9 @@ func (s *State) replace(sp *space, from, to *Claim) {
 		more.Shares = &shares
 		other.setMore(more)
 	}
+	sp.eachUnit(from, func(u pool.Unit) {
+		u.Lease, u.Holder = to.ID, to.Holder
+		sp.pools.Set(&u)
+	})
 	s.setResource(sp, &other)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -68,6 +69,9 @@ type Terms struct {
 	Waited      time.Duration // in the queue, before the grant
 	ChangedWall int64         // when its holder got it from another
 	Face        *Face         // the record by which it shows; from level 4 on
+
+	Select *leasehold.Select // which units of a pool it asked for; from level 4 on
+	ask    *pool.Ask         // the same, to be compared with units
 }
 
 // waiterTTL is how long a waiter without a session stays in the queue after the
@@ -87,7 +91,7 @@ func (c *Claim) setTerms(t Terms) {
 	c.Terms = nil
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
-		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil &&
+		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil && t.Select == nil &&
 		t.Foreign == "" && !t.MayExpire && t.Door == "" && t.Note == "" {
 		return
 	}
@@ -367,6 +371,7 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 	by, reason := c.terms().BreakBy, c.terms().BreakReason
 	together := s.together(sp, c)
 	for _, c := range together {
+		s.work.take(s.poolCost(sp, c.Resource))
 		s.remove(sp, c, how)
 		s.dequeue(sp, c)
 		r, _ := sp.resources.Get(c.Resource)

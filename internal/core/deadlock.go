@@ -195,6 +195,12 @@ func (b *graphBuilder) over(c *Claim) bool {
 // want finds who is in the way of a waiter.
 func (b *graphBuilder) want(p *waitgraph.Party, c *Claim) {
 	w := &waitgraph.Want{Holder: c.Holder, Resource: c.Resource, Slots: c.Slots}
+	if b.sp.pools.Has(c.Resource) {
+		// It may pass those before it, and a wait that is refused by mistake is worse than one that ends by its limit.
+		b.blockedByHolders(p, c, w)
+		p.Add(w)
+		return
+	}
 	b.afterOthers(p, c, w)
 	b.blockedByHolders(p, c, w)
 	b.afterJoint(p, c, w)
@@ -218,7 +224,7 @@ func (b *graphBuilder) blockedByHolders(p *waitgraph.Party, c *Claim, w *waitgra
 	if !ok {
 		return
 	}
-	w.Room = b.sp.capacity(r, b.sp.definition(r.Path))
+	w.Room = b.sp.capacity(r.Path, r, b.sp.definition(r.Path))
 	b.sp.holders(r, func(holder *Claim) bool {
 		if b.over(holder) {
 			return b.look()

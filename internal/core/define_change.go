@@ -37,6 +37,9 @@ func (s *State) checkChange(sp *space, c *Define, before, d *leasehold.Definitio
 			return failure
 		}
 	}
+	if failure := sp.noSlotsDefined(d); failure != nil {
+		return failure
+	}
 	if c.IfRevision != 0 && (before == nil || before.Revision != c.IfRevision) {
 		return changedSince(c, before)
 	}
@@ -121,7 +124,7 @@ func (s *State) unitHolders(sp *space, path string) (holders btree.Map[string, s
 // slots are refused there whatever is held.
 func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leasehold.Error {
 	if strings.HasSuffix(d.Path, "/") {
-		had, has := sp.capacity(nil, *applied), sp.capacity(nil, *d)
+		had, has := sp.capacity(d.Path, nil, *applied), sp.capacity(d.Path, nil, *d)
 		if has == 0 || has >= had {
 			return nil
 		}
@@ -132,7 +135,8 @@ func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leaseho
 	if r == nil {
 		return nil
 	}
-	had, has, used := sp.capacity(r, *applied), sp.capacity(r, *d), r.more().shares().used
+	had, has := sp.capacity(d.Path, r, *applied), sp.capacity(d.Path, r, *d)
+	used := r.more().shares().used
 	switch {
 	case has == 0 || has >= had:
 		return nil

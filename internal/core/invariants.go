@@ -131,6 +131,7 @@ func (c *checker) space(s *State, sp *space) {
 	c.chores(s, sp)
 	c.resources(s, sp, n.waiting)
 	c.shares(s, sp, n.taken)
+	c.pools(sp)
 	c.history(sp)
 }
 
@@ -229,6 +230,9 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 		c.that(end == 0 || !alive && claim.Session != "" || soonest != 0 && soonest <= end,
 			"%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
+	if c.poolLease(sp, claim) {
+		return
+	}
 	for _, name := range claim.terms().Units {
 		i := slices.IndexFunc(r.more().shares().Units, func(u Unit) bool {
 			return u.Name == name && u.lease == claim.ID
@@ -272,25 +276,14 @@ func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 // still allowed to stand in its way is excluded: a rest that is over but that no tick has ended
 // yet, the queues after a quarantine, and a chore that has not come to this queue.
 func (c *checker) free(s *State, sp *space, r *Resource) bool {
+	if sp.pools.Has(r.Path) {
+		return c.freeOfPool(s, sp, r)
+	}
 	head := first(sp, r.Path)
 	if head == nil {
 		return false // which is found elsewhere
 	}
-	with := head.Wait.With
-	if with == nil {
-		with = []string{head.ID}
-	}
-	for _, id := range with {
-		w, ok := sp.claims.Get(id)
-		if !ok || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
-			return false
-		}
-		at, ok := sp.resources.Get(w.Resource)
-		if !ok || len(at.more().Rests) > 0 || !s.fits(sp, at, w.Slots, leasehold.MaxCapacity) {
-			return false
-		}
-	}
-	return true
+	return c.freeFor(s, sp, head)
 }
 
 // resources checks what each resource says about itself; above all that none is free while

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
@@ -249,6 +250,12 @@ func (p *phrase) command() core.Command {
 		return p.define()
 	case "undefine":
 		return &core.Undefine{Path: p.word("path"), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
+	case "set-units":
+		return p.setUnits()
+	case "drain":
+		return &core.Drain{
+			Resource: p.word("resource"), Units: p.list("units"), Why: p.option("why", ""), By: p.option("by", ""), Namespace: p.namespace(), Request: p.request(),
+		}
 	case "acknowledge-alarm":
 		return &core.AcknowledgeAlarm{
 			Kind: leasehold.AlarmKindOf(p.word("kind")), Resource: p.option("resource", ""), ID: p.option("id", ""), Session: p.option("session", ""),
@@ -455,6 +462,7 @@ func (p *phrase) acquire() core.Command {
 	c.Slots, c.Capacity = p.slots(p.option("slots", "0"))
 	c.Party, c.Foreign = p.option("party", ""), p.option("foreign", "")
 	c.MayExpire = p.flag("may-expire")
+	c.Select = p.selection()
 	if p.flag("ttl-by-default") {
 		c.Pick = core.TTLByDefault
 	}
@@ -496,7 +504,7 @@ func (p *phrase) item(text, id string) core.Item {
 }
 
 // definitionFields are in the order of their bits.
-var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean"}
+var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits"}
 
 func (p *phrase) define() core.Command {
 	c := &core.Define{By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
@@ -517,6 +525,13 @@ func (p *phrase) define() core.Command {
 		} else if name != "" {
 			p.wrong("fields= names some of %v", definitionFields)
 		}
+	}
+	for _, text := range p.list("limits") {
+		limit, err := pool.ParseLimit(text)
+		if err != nil {
+			p.wrong("%v", err)
+		}
+		d.Limits = append(d.Limits, limit)
 	}
 	c.KeepSlots, c.IfRevision = p.flag("keep-slots"), leasehold.Revision(p.number("if-revision"))
 	return c
@@ -553,12 +568,16 @@ func writeCommand(c core.Command) string {
 	case *core.Acquire:
 		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
-			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("may-expire", c.MayExpire), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
+			writeSlots(c.Slots, c.Capacity), writeSelect(c.Select), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("may-expire", c.MayExpire), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
 	case *core.Define:
 		return writeDefine(c)
 	case *core.Undefine:
 		return sentence("undefine", quote(c.Path), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
+	case *core.SetUnits:
+		return writeUnits(c)
+	case *core.Drain:
+		return sentence("drain", quote(c.Resource), option("units", strings.Join(c.Units, ",")), option("why", c.Why), option("by", c.By), common(c.Namespace, c.Request))
 	case *core.Acknowledge:
 		return sentence("acknowledge", quote(c.Resource), option("token", c.Token), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.AcknowledgeAlarm:
@@ -648,7 +667,7 @@ func writeDefine(c *core.Define) string {
 	}
 	return sentence("define", quote(d.Path), option("capacity", d.Capacity), option("units", strings.Join(d.Units, ",")),
 		option("default-ttl", d.DefaultTTL), option("largest-ttl", d.LargestTTL), option("limit", d.HoldLimit), option("grace", d.Grace),
-		option("expected", d.Expected), unclean, option("by", c.By), option("reason", c.Reason), writeFields(c.Fields),
+		option("expected", d.Expected), unclean, writeLimits(d.Limits), option("by", c.By), option("reason", c.Reason), writeFields(c.Fields),
 		flagged("keep-slots", c.KeepSlots), option("if-revision", c.IfRevision), common(c.Namespace, c.Request))
 }
 

@@ -48,7 +48,7 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 	r := s.settle(sp, l.Resource)
 	d := sp.definition(l.Resource)
 	switch {
-	case d.Capacity > 0 || len(d.Units) > 0:
+	case d.Capacity > 0 || len(d.Units) > 0 || sp.pools.Has(l.Resource):
 		return notMirrored(l.Resource, "it is defined with slots, and several may hold it at once")
 	case r == nil:
 		return nil

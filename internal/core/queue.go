@@ -46,6 +46,7 @@ func (s *State) lengthen(sp *space, c *Claim) {
 		longer = *r
 	}
 	longer.Waiting++
+	sp.disturb(c.Resource)
 	s.setResource(sp, &longer)
 }
 
@@ -83,6 +84,7 @@ func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 // returns. It is a loop and not a recursion, because one end can set off a chain as long as
 // there are resources.
 func (s *State) stir(sp *space, path string) {
+	sp.disturb(path)
 	this := stirring{sp, path}
 	if n := len(s.stirred); n > 0 && s.stirred[n-1] == this {
 		return // it is being handed over, or will be next
@@ -102,6 +104,10 @@ func (s *State) stir(sp *space, path string) {
 // longer alive leave the queue here; the rest of what their sessions had ends when those are
 // settled. In a quarantine nothing is granted. What is too much for the entry becomes a chore.
 func (s *State) handOver(sp *space, path string) {
+	if sp.pools.Has(path) {
+		s.handOverUnits(sp, path)
+		return
+	}
 	for !s.quarantined() {
 		r, ok := sp.resources.Get(path)
 		if !ok || r.Claim != "" || r.Waiting == 0 {
@@ -127,19 +133,24 @@ func (s *State) handOver(sp *space, path string) {
 			s.leave(sp, s.dismissed(waiter, how), how)
 			continue
 		}
-		for _, c := range together {
-			s.dequeue(sp, c)
-			r, _ := sp.resources.Get(c.Resource)
-			taken := *r
-			taken.Waiting--
-			s.grant(sp, taken, c)
-			s.shortened(sp, c.Resource)
-		}
-		// Only now, when the whole request has its leases, may the other queues move on.
-		for _, c := range together {
-			if c.Resource != path {
-				s.stir(sp, c.Resource)
-			}
+		s.grantWaiting(sp, together, path)
+	}
+}
+
+// grantWaiting grants to waiters whose turn it is, in the queue of a path and in others.
+func (s *State) grantWaiting(sp *space, together []*Claim, path string) {
+	for _, c := range together {
+		s.dequeue(sp, c)
+		r, _ := sp.resources.Get(c.Resource)
+		taken := *r
+		taken.Waiting--
+		s.grant(sp, taken, c)
+		s.shortened(sp, c.Resource)
+	}
+	// Only now, when the whole request has its leases, may the other queues move on.
+	for _, c := range together {
+		if c.Resource != path {
+			s.stir(sp, c.Resource)
 		}
 	}
 }
@@ -153,7 +164,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	}
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
-		if capacity := sp.capacity(r, sp.definition(c.Resource)); capacity != 0 && int(c.Slots) > capacity {
+		if capacity := sp.capacity(c.Resource, r, sp.definition(c.Resource)); capacity != 0 && int(c.Slots) > capacity {
 			return true
 		}
 	}
@@ -164,6 +175,12 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 func (s *State) turn(sp *space, together []*Claim) bool {
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
+		if sp.isPart(c.Resource, c.Slots) {
+			if !s.turnInPool(sp, c) {
+				return false
+			}
+			continue
+		}
 		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) {
 			return false
 		}

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
@@ -86,4 +88,28 @@ func (v *view) Keeps(namespace, path string) int {
 // current returns a record as a version; nil if it is not there.
 func (v *view) current(sp *space, path string) *leasehold.Version {
 	return sp.records.Current(path, func(r *leasehold.Record) bool { return v.s.recordOver(sp, r) })
+}
+
+// restoreRecord takes a piece over that Pieces made.
+func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
+	claim := sp.faceOf(r)
+	if r.Lease != "" && (claim.face() == nil || claim.face().Path != r.Path) {
+		return fmt.Errorf("snapshot has record %q, which stands for lease %q, and that does not know", r.Path, r.Lease)
+	}
+	if s.records.Restore(&sp.records, r, sp.loose(r)) {
+		return fmt.Errorf("snapshot has record %q twice", r.Path)
+	}
+	if sp.records.Binds(r) {
+		session, ok := sp.sessions.Get(r.Session)
+		if !ok && sp.left(r.Session) == nil {
+			return fmt.Errorf("snapshot has record %q of session %q, which is not there", r.Path, r.Session)
+		}
+		if ok {
+			session.Claims++ // nobody else has seen it yet
+			if session.records++; session.records == 1 {
+				sp.moveLapse(nil, session)
+			}
+		}
+	}
+	return nil
 }

@@ -87,7 +87,7 @@ func (s *State) settle(sp *space, path string) *Resource {
 	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		s.settleClaim(sp, claim)
-	} else if !s.settleSharers(sp, r) {
+	} else if !s.settleSharers(sp, r) && !s.calmPool(sp, path) {
 		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
 		// still have run out by time, and no claim says so: look at the queue anyway.
 		s.stir(sp, path)

@@ -70,8 +70,10 @@ func (sp *space) junior(r *Resource) (junior *Claim) {
 }
 
 // capacity returns how many slots a resource has; 0 if nobody said.
-func (sp *space) capacity(r *Resource, d leasehold.Definition) int {
+func (sp *space) capacity(path string, r *Resource, d leasehold.Definition) int {
 	switch {
+	case sp.pools.Has(path):
+		return max(1, sp.pools.Size(path).Units)
 	case len(d.Units) > 0:
 		return len(d.Units)
 	case d.Capacity > 0:
@@ -102,7 +104,7 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	case r.More == nil:
 		return true
 	}
-	if known := sp.capacity(r, sp.definition(r.Path)); known != 0 {
+	if known := sp.capacity(r.Path, r, sp.definition(r.Path)); known != 0 {
 		said = known
 	}
 	return r.More.shares().used+resting+int(slots) <= said
@@ -117,6 +119,9 @@ func (s *State) occupy(sp *space, r *Resource, c *Claim) {
 	if c.Slots == 0 {
 		r.Claim = c.ID
 	}
+	if sp.pools.Has(r.Path) {
+		d.Units = nil // the hosts say which there are
+	}
 	if c.Slots == 0 && len(d.Units) == 0 && more.Shares == nil {
 		if rested != len(more.Rests) {
 			r.setMore(more)
@@ -130,6 +135,9 @@ func (s *State) occupy(sp *space, r *Resource, c *Claim) {
 	if len(d.Units) > 0 {
 		shares.Units = named(shares.Units, d.Units)
 		s.assign(&shares, more.Rests, c)
+	}
+	if sp.isPart(r.Path, c.Slots) {
+		s.takeUnits(sp, c)
 	}
 	more.Shares = &shares
 	r.setMore(more)
@@ -156,6 +164,7 @@ func (s *State) vacate(sp *space, r *Resource, more *More, c *Claim) {
 	if c.Slots == 0 {
 		r.Claim = ""
 	}
+	s.giveUnits(sp, c)
 	if more.Shares == nil {
 		return
 	}

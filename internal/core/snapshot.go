@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // A snapshot is a sequence of pieces, from which Restore builds the same state again. Each
@@ -15,7 +16,7 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
+// *Session, *Chore, *Claim, *Resource, *pool.Unit, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
@@ -88,6 +89,9 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		if more {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
+		}
+		if more {
+			more = sp.unitPieces(yield)
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
@@ -271,6 +275,8 @@ func (s *State) restoreIn(sp *space, value any) error {
 		return s.restoreChore(sp, v)
 	case *Resource:
 		return s.restoreResource(sp, v)
+	case *pool.Unit:
+		return s.restoreUnit(sp, v)
 	case *Alarm:
 		return s.restoreAlarm(sp, v)
 	case *Claim:
@@ -378,6 +384,9 @@ func (s *State) restoreClaim(sp *space, c *Claim) error {
 	if c.waiting() != (c.Wait != nil) {
 		return fmt.Errorf("snapshot has lease %q with a token and in the queue, or neither", c.ID)
 	}
+	if err := restoreAsk(c); err != nil {
+		return err
+	}
 	if c.Session != "" {
 		session, ok := sp.sessions.Get(c.Session)
 		if !ok && sp.left(c.Session) == nil {
@@ -409,6 +418,9 @@ func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
 		s.join(sp, r.More.Shares, c)
 	}
 	for _, name := range c.terms().Units {
+		if restoreUnitOf(sp, c, name) {
+			continue
+		}
 		i := -1
 		if shared {
 			i = slices.IndexFunc(r.More.Shares.Units, func(u Unit) bool { return u.Name == name })
@@ -417,29 +429,6 @@ func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
 			return fmt.Errorf("snapshot has lease %q on unit %q, which is not there", c.ID, name)
 		}
 		r.More.Shares.Units[i].lease = c.ID
-	}
-	return nil
-}
-
-func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
-	claim := sp.faceOf(r)
-	if r.Lease != "" && (claim.face() == nil || claim.face().Path != r.Path) {
-		return fmt.Errorf("snapshot has record %q, which stands for lease %q, and that does not know", r.Path, r.Lease)
-	}
-	if s.records.Restore(&sp.records, r, sp.loose(r)) {
-		return fmt.Errorf("snapshot has record %q twice", r.Path)
-	}
-	if sp.records.Binds(r) {
-		session, ok := sp.sessions.Get(r.Session)
-		if !ok && sp.left(r.Session) == nil {
-			return fmt.Errorf("snapshot has record %q of session %q, which is not there", r.Path, r.Session)
-		}
-		if ok {
-			session.Claims++ // nobody else has seen it yet
-			if session.records++; session.records == 1 {
-				sp.moveLapse(nil, session)
-			}
-		}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
@@ -79,6 +80,10 @@ type State struct {
 	asker    *access.Asker  // who asks for it; nil: nobody was proven to
 	asked    []*Claim       // by the command being applied; room for the next
 	reserved []string       // paths that the command being applied puts
+	picked   []picked       // units, by what the command being applied grants
+	refused  string         // why the command being applied cannot have units at once
+	overOwn  bool           // because of a limit of its own
+	neverHas bool           // because there are too few
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
@@ -112,6 +117,9 @@ type space struct {
 	parties   *btree.BTreeG[binding] // what each party waits for
 
 	definitions btree.Map[string, *leasehold.Definition]
+
+	pools pool.Table              // the units of pools
+	calm  btree.Map[string, Time] // pools of which nothing can be granted before a moment unless something changes
 
 	alarms     btree.Map[string, *Alarm] // the active ones, by what they are about
 	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
@@ -171,7 +179,7 @@ func New() *State { return NewAt(OldestLevel) }
 func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(),
+		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(), pools: pool.NewTable(),
 	}
 }
 
@@ -272,7 +280,8 @@ func (s *State) apply(c Command) (Answer, error) {
 		return Answer{Err: refused}, nil
 	}
 	s.work.take(beginCost)
-	s.unsettled, s.reserved = false, s.reserved[:0]
+	s.unsettled, s.reserved, s.picked = false, s.reserved[:0], s.picked[:0]
+	s.refused, s.overOwn, s.neverHas = "", false, false
 	if refused, not := s.allow(c); not {
 		return refused, nil
 	}
@@ -320,6 +329,10 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.define(c), nil
 	case *Undefine:
 		return s.undefine(c), nil
+	case *SetUnits:
+		return s.setUnits(c), nil
+	case *Drain:
+		return s.drain(c), nil
 	case *Acknowledge:
 		return s.acknowledge(c), nil
 	case *AcknowledgeAlarm:
@@ -411,6 +424,7 @@ func (sp *space) freeze() *space {
 		*sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
+	f.pools, f.calm = sp.pools.Copy(), btree.Map[string, Time]{}
 	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f
 }

@@ -32,6 +32,7 @@ type View interface {
 	Held(namespace string, paths ...string) *leasehold.Error
 	Definition(namespace, path string) (leasehold.Definition, bool)
 	Definitions(namespace, prefix, after string, most int) (list []leasehold.Definition, next string)
+	Pool(namespace, path string, q PoolQuery) (status leasehold.PoolStatus, ok bool)
 	Advice(namespace, path string) leasehold.Advice
 
 	NewestToken() leasehold.Token

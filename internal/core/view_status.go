@@ -125,7 +125,7 @@ func (v *view) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehol
 	v.work.take(statusCost)
 	more := r.more()
 	d := sp.definition(r.Path)
-	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)),
+	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r.Path, r, d)),
 		Waiting: r.Waiting}
 	last, rests := v.showHolders(sp, r, &status, holders, f)
 	if status.Holding == 0 {
@@ -133,6 +133,9 @@ func (v *view) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehol
 	}
 	v.showRests(&status, rests)
 	status.Last = last.shown()
+	if sp.pools.Has(r.Path) {
+		d.Units = nil // there may be thousands: see Pool
+	}
 	resting := restingUnits(rests)
 	for _, unit := range named(more.shares().Units, d.Units) {
 		shown := leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder}

@@ -33,6 +33,9 @@ type (
 	Acknowledge   = command.Acknowledge
 	Define        = command.Define
 	Undefine      = command.Undefine
+	SetUnits      = command.SetUnits
+	HostUnit      = command.HostUnit
+	Drain         = command.Drain
 	SetCaps       = command.SetCaps
 	EndQuarantine = command.EndQuarantine
 	RaiseTokens   = command.RaiseTokens
@@ -85,6 +88,7 @@ const (
 	FieldGrace      = command.FieldGrace
 	FieldExpected   = command.FieldExpected
 	FieldUnclean    = command.FieldUnclean
+	FieldLimits     = command.FieldLimits
 
 	RecordCreate  = command.RecordCreate
 	RecordMod     = command.RecordMod

@@ -66,6 +66,11 @@ func definition(w *world, p place) {
 	w.do(p.owner, &core.Define{Namespace: p.space, Definition: leasehold.Definition{Path: p.path(), Expected: time.Minute}})
 }
 
+// pool is one with a unit on a host.
+func pool(w *world, p place) {
+	w.do(p.owner, &core.SetUnits{Namespace: p.space, Resource: p.path(), Host: "n1", Units: []core.HostUnit{{Name: "u-" + p.x}}})
+}
+
 // alarm is that of a lease which is held for longer than was expected.
 func alarm(w *world, p place) {
 	w.do(p.owner, &core.Define{Namespace: p.space, Definition: leasehold.Definition{Path: p.path(), Expected: time.Second}})
@@ -174,6 +179,9 @@ var stateRows = []row{
 	{"define", "below", inherent, of("PUT", "/v1/definitions/PATH/", `{"expected":"1m"}`), ""},
 	{"changeDefinition", "", befores{definition}, of("PATCH", "/v1/definitions/PATH", `{"expected":"2m"}`), ""},
 	{"undefine", "", befores{definition}, of("DELETE", "/v1/definitions/PATH", ""), ""},
+	{"pool", "", befores{pool}, get("/v1/pools/PATH"), "x"},
+	{"setUnits", "", inherent, of("PUT", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"g1"}]}`), ""},
+	{"drain", "", befores{pool}, of("PATCH", "/v1/pools/PATH", `{"units":["u-XX"],"why":"repair"}`), ""},
 	{"openSession", "", inherent, posted("/v1/sessions", `{"id":"s-XX"}`), ""},
 	{"sessions", "", befores{session}, get("/v1/sessions?prefix=s-XX"), "h"},
 	{"session", "", befores{session}, get("/v1/sessions/s-XX"), "h"},

@@ -151,10 +151,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.text("id", &v.ID)
 		c.request(&v.Request)
 	case *core.Acquire:
-		c.acquire(v)
-		if kind == kindAcquireForeign {
-			c.foreign(v)
-		}
+		c.acquireOf(kind, v)
 	case *core.Renew:
 		c.renew(kind, v)
 	case *core.Release:
@@ -185,11 +182,11 @@ func (c *codec) command(kind uint64, command core.Command) {
 	case *core.Define:
 		c.define(kind, v)
 	case *core.Undefine:
-		c.text("namespace", &v.Namespace)
-		c.text("path", &v.Path)
-		c.text("by", &v.By)
-		c.text("reason", &v.Reason)
-		c.request(&v.Request)
+		c.undefine(v)
+	case *core.SetUnits:
+		c.setUnits(v)
+	case *core.Drain:
+		c.drain(v)
 	case *core.Acknowledge:
 		c.acknowledge(v)
 	case *core.AcknowledgeAlarm:

@@ -49,6 +49,17 @@ func (c *codec) acquire(v *core.Acquire) {
 	c.request(&v.Request)
 }
 
+// acquireOf is an acquire with what its kind adds.
+func (c *codec) acquireOf(kind uint64, v *core.Acquire) {
+	c.acquire(v)
+	if kind == kindAcquireForeign || kind == kindAcquireSelect {
+		c.foreign(v)
+	}
+	if kind == kindAcquireSelect {
+		c.selects(v)
+	}
+}
+
 // minItem is the least that one more resource takes.
 const minItem = 4
 
@@ -65,11 +76,22 @@ func (c *codec) define(kind uint64, v *core.Define) {
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.request(&v.Request)
-	if kind == kindDefineChange {
+	if kind == kindDefineChange || kind == kindDefineLimits {
 		c.unsigned("fields", (*uint64)(&v.Fields))
 		c.flag("keep slots", &v.KeepSlots)
 		c.revision("if revision", &v.IfRevision)
 	}
+	if kind == kindDefineLimits {
+		c.unitLimits(&v.Definition.Limits)
+	}
+}
+
+func (c *codec) undefine(v *core.Undefine) {
+	c.text("namespace", &v.Namespace)
+	c.text("path", &v.Path)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
 }
 
 func (c *codec) acknowledge(v *core.Acknowledge) {

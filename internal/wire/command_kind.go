@@ -76,6 +76,15 @@ const (
 	// A txn that nests others, links records, keeps parts of them, answers what was there, or compares, selects or
 	// orders a range. Others are as they were before.
 	kindTxnNested = 38
+
+	// An acquire that selects units. Others are as they were before.
+	kindAcquireSelect = 39
+
+	// A define with limits of units. Others are as they were before.
+	kindDefineLimits = 40
+
+	kindSetUnits = 41
+	kindDrain    = 42
 )
 
 var commandNames = [...]string{
@@ -94,6 +103,8 @@ var commandNames = [...]string{
 	kindAcknowledgeAlarm: "acknowledge alarm", kindRaiseTokens: "raise tokens",
 	kindChangeAccess: "change access", kindAsker: "asker",
 	kindPutLink: "put link", kindTxnNested: "txn nested",
+	kindAcquireSelect: "acquire select", kindDefineLimits: "define limits",
+	kindSetUnits: "set units", kindDrain: "drain",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -103,7 +114,8 @@ func commandLevel(kind uint64) uint64 {
 		return levelValues
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
-		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested:
+		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
+		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain:
 		return levelStated
 	}
 	return levelFirst
@@ -120,10 +132,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.CloseSession:
 		return closeKind(v)
 	case *core.Acquire:
-		if isForeign(v) {
-			return kindAcquireForeign
-		}
-		return kindAcquire
+		return acquireKind(v)
 	case *core.Renew:
 		return renewKind(v)
 	case *core.Release:
@@ -156,6 +165,10 @@ func kindOf(command core.Command) uint64 {
 		return defineKind(v)
 	case *core.Undefine:
 		return kindUndefine
+	case *core.SetUnits:
+		return kindSetUnits
+	case *core.Drain:
+		return kindDrain
 	case *core.Acknowledge:
 		return kindAcknowledge
 	case *core.AcknowledgeAlarm:
@@ -212,10 +225,23 @@ func renewKind(v *core.Renew) uint64 {
 }
 
 func defineKind(v *core.Define) uint64 {
-	if v.IsChange() {
+	switch {
+	case len(v.Definition.Limits) > 0:
+		return kindDefineLimits
+	case v.IsChange():
 		return kindDefineChange
 	}
 	return kindDefine
+}
+
+func acquireKind(v *core.Acquire) uint64 {
+	switch {
+	case v.Selects():
+		return kindAcquireSelect
+	case isForeign(v):
+		return kindAcquireForeign
+	}
+	return kindAcquire
 }
 
 // txnKind is kindOf for a transaction. The newest of what its operations need decides for all
@@ -254,7 +280,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.CloseSession)
 	case kindAbandonSession:
 		return &core.CloseSession{Abandon: true}
-	case kindAcquire, kindAcquireForeign:
+	case kindAcquire, kindAcquireForeign, kindAcquireSelect:
 		return new(core.Acquire)
 	case kindRenew:
 		return new(core.Renew)
@@ -280,10 +306,14 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Ask)
 	case kindMove:
 		return new(core.Move)
-	case kindDefine, kindDefineChange:
+	case kindDefine, kindDefineChange, kindDefineLimits:
 		return new(core.Define)
 	case kindUndefine:
 		return new(core.Undefine)
+	case kindSetUnits:
+		return new(core.SetUnits)
+	case kindDrain:
+		return new(core.Drain)
 	case kindAcknowledge:
 		return new(core.Acknowledge)
 	case kindAcknowledgeAlarm:

@@ -35,7 +35,9 @@
 //	                    above those of another store: command 34; who may do what, who
 //	                    asks and whose things are: commands 35 and 36, records 21 to 32;
 //	                    records that stand for leases: command 37, record 37;
-//	                    transactions in transactions, and searches in them: command 38
+//	                    transactions in transactions, and searches in them: command 38;
+//	                    pools over several hosts, and limits of their units: commands 39 to
+//	                    42, records 38 to 41
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -149,6 +151,17 @@
 //	  38  txn nested     level 4; as 24, in which nothing need be foreign, with a flag range and
 //	                     a text to after each compare and what is new after each op; one
 //	                     of these is there. No list has more than 128 parts
+//	  39  acquire select level 4; as 23, in which nothing need be foreign, then select?, and
+//	                     select? for each of the further resources; one of them is there
+//	  40  define limits  level 4; as 27, limit…, of which there is one
+//	  41  set units      level 4; text namespace, text resource, text host, host unit…,
+//	                     text by, text reason, request
+//	  42  drain          level 4; text namespace, text resource, text… units, text why,
+//	                     text by, request
+//
+//	select               text where, flag spread, text… units
+//	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
+//	host unit            text name, labels, text unfit
 //
 //	link                 text resource, text id, text holder, labels, text reason,
 //	                     text foreign, duration ttl, duration grace, flag wait,
@@ -258,6 +271,12 @@
 //	                     level 4; as 7, owner
 //	  32  record owner   level 4; text path, owner
 //	  37  mirror         level 4; text resource, text prefix
+//	  38  pool unit      level 4; text pool, text host, text name, labels, text unfit,
+//	                     text drained, flag removed, text holder, time freed
+//	  39  select claim   level 4; as 5, select
+//	  40  limits definition
+//	                     level 4; as 12, limit…, of which there is one
+//	  41  limits outcome level 4; as 8, limit… of the definition, of which there is one
 //
 //	owner                text principal, which is not empty, text group
 //

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // The golden files are the format. Those of format 1 are frozen: data directories in the
@@ -547,7 +548,24 @@ var goldenLink = &core.Link{
 	Wait: true, MayExpire: true, Stay: true, Mirror: "locks/a/", Take: true,
 }
 
+var (
+	goldenSelect = &leasehold.Select{Where: "model=H100, memory>=40", Spread: true}
+	goldenLimits = []leasehold.UnitLimit{{Most: 2}, {By: leasehold.EachValue, Name: "team", Most: 300}, {By: leasehold.EachPrefix, Name: "ci/", Most: 4}}
+)
+
 func init() {
+	goldenCommands[kindAcquireSelect] = &core.Acquire{
+		Namespace: "default", Resource: "gpu", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Slots: 2, Select: goldenSelect, Foreign: "f1", Request: goldenKey,
+		Also: []core.Item{{Resource: "disk", ID: "id2"}, {Resource: "phones", ID: "id3", Slots: 1, Select: &leasehold.Select{Units: []string{"p1"}}}},
+	}
+	goldenCommands[kindDefineLimits] = &core.Define{
+		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits}, By: "ops", Fields: core.FieldLimits, Request: goldenKey,
+	}
+	goldenCommands[kindSetUnits] = &core.SetUnits{
+		Namespace: "default", Resource: "gpu", Host: "a", By: "agent", Reason: "two cards", Request: goldenKey,
+		Units: []core.HostUnit{{Name: "GPU-1", Labels: goldenLabels}, {Name: "GPU-2", Unfit: "vanished"}},
+	}
+	goldenCommands[kindDrain] = &core.Drain{Namespace: "default", Resource: "gpu", Units: []string{"GPU-1"}, Why: "repair", By: "ops", Request: goldenKey}
 	goldenCommands[kindPutLink] = &core.PutRecord{
 		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
 	}
@@ -687,6 +705,16 @@ var goldenRecords = func() map[string]core.Piece {
 	list["withdrawal"] = core.Piece{Value: &core.Withdrawal{By: "root", At: 3, Space: "default", Resource: "a", Priority: 2, Order: 300}}
 	list["loss"] = core.Piece{Value: &core.Loss{Order: 300, Loss: access.Loss{Principal: "ann", Group: "team-a", Namespace: "*", Prefix: "a/"}}}
 	list["mirror"] = core.Piece{Space: "default", Value: &core.Mirror{Resource: "locks/a", Prefix: "locks/a/"}}
+	list["pool-unit"] = core.Piece{Space: "default", Value: &pool.Unit{
+		Pool: "gpu", Host: "a", Name: "GPU-1", Labels: goldenLabels, Unfit: "vanished", Drained: "repair", Removed: true, Holder: "ann", Freed: 3600e9,
+	}}
+	list["claim-select"] = core.Piece{Space: "default", Value: &core.Claim{
+		ID: "id1", Resource: "gpu", Holder: "ann", Token: 5, Slots: 2, Terms: &core.Terms{Units: []string{"GPU-1", "GPU-2"}, Select: goldenSelect},
+	}}
+	list["definition-limits"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, Revision: 300}}
+	list["outcome-limits"] = core.Piece{Space: "default", Value: &core.Outcome{
+		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Limits: goldenLimits}},
+	}}
 	list["record-owner"] = core.Piece{Space: "default", Value: &core.RecordOwner{Path: "config/a", Owner: goldenOwner}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
@@ -68,6 +69,22 @@ func (d dice) fill(v reflect.Value) {
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""
 		}
+		if p.Acquire != nil { // a transaction selects no units
+			p.Acquire.Select = nil
+			for i := range p.Acquire.Also {
+				p.Acquire.Also[i].Select = nil
+			}
+		}
+	case *core.Outcome:
+		d.fillKind(v)
+		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
+			a.Definition.Limits = nil
+		}
+	case *leasehold.LimitBy:
+		*p = leasehold.LimitBy(d.IntN(1 + int(limitsBy.last)))
+	case *pool.Unit:
+		d.fillKind(v)
+		p.Lease = "" // that is told by the lease
 	case **core.Txn: // nested; rarely, or there would be no end
 		if d.IntN(8) == 0 {
 			*p = new(core.Txn)

@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // The kinds of records. A number is given once and for ever.
@@ -61,6 +62,14 @@ const (
 	kindWithdrawal = 36
 
 	kindMirror = 37
+
+	kindPoolUnit = 38
+
+	// A claim that selects units, a definition with limits of units, and an outcome that shows one. Others are as they
+	// were before.
+	kindSelectClaim      = 39
+	kindLimitsDefinition = 40
+	kindLimitsOutcome    = 41
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -80,6 +89,8 @@ var recordNames = [...]string{
 	kindOwnedEndedSession: "owned ended session", kindRecordOwner: "record owner",
 	kindOwnedEvent: "owned event",
 	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal", kindMirror: "mirror",
+	kindPoolUnit: "pool unit", kindSelectClaim: "select claim", kindLimitsDefinition: "limits definition",
+	kindLimitsOutcome: "limits outcome",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -123,6 +134,9 @@ func recordKind(value any) uint64 {
 	case *core.Resource:
 		return kindResource
 	case *core.Claim:
+		if v.Terms != nil && v.Terms.Select != nil {
+			return kindSelectClaim
+		}
 		return kindClaim
 	case *core.EndedClaim:
 		return owned(v.Owner, kindEndedClaim, kindOwnedEndedClaim)
@@ -133,12 +147,18 @@ func recordKind(value any) uint64 {
 		if v.Answer.Record != nil || v.Answer.Txn != nil {
 			return kindRecordOutcome
 		}
+		if d := v.Answer.Definition; d != nil && len(d.Limits) > 0 {
+			return kindLimitsOutcome
+		}
 		return kindOutcome
 	case *leasehold.Event:
 		return owned(v.Owner, kindEvent, kindOwnedEvent)
 	case *leasehold.Record:
 		return kindRecord
 	case *leasehold.Definition:
+		if len(v.Limits) > 0 {
+			return kindLimitsDefinition
+		}
 		return kindDefinition
 	case *core.Alarm:
 		return kindAlarm
@@ -156,6 +176,8 @@ func recordKind(value any) uint64 {
 		return kindChore
 	case *core.Mirror:
 		return kindMirror
+	case *pool.Unit:
+		return kindPoolUnit
 	}
 	return accessKind(value)
 }
@@ -179,19 +201,19 @@ func newRecord(kind uint64) any {
 		return new(core.Session)
 	case kindResource:
 		return new(core.Resource)
-	case kindClaim:
+	case kindClaim, kindSelectClaim:
 		return new(core.Claim)
 	case kindEndedClaim, kindOwnedEndedClaim:
 		return new(core.EndedClaim)
 	case kindEndedSession, kindOwnedEndedSession:
 		return new(core.EndedSession)
-	case kindOutcome, kindRecordOutcome:
+	case kindOutcome, kindRecordOutcome, kindLimitsOutcome:
 		return new(core.Outcome)
 	case kindRecord:
 		return new(leasehold.Record)
 	case kindEvent, kindOwnedEvent:
 		return new(leasehold.Event)
-	case kindDefinition:
+	case kindDefinition, kindLimitsDefinition:
 		return new(leasehold.Definition)
 	case kindAlarm:
 		return new(core.Alarm)
@@ -209,6 +231,8 @@ func newRecord(kind uint64) any {
 		return new(core.Chore)
 	case kindMirror:
 		return new(core.Mirror)
+	case kindPoolUnit:
+		return new(pool.Unit)
 	}
 	return newAccess(kind)
 }
@@ -229,7 +253,7 @@ func (c *codec) record(kind uint64, value any) {
 	case *core.Resource:
 		c.resource(v)
 	case *core.Claim:
-		c.claim(v)
+		c.claimOf(kind, v)
 	case *core.EndedClaim:
 		c.endedClaim(v)
 		c.ownerIf(kind == kindOwnedEndedClaim, &v.Owner)
@@ -241,13 +265,16 @@ func (c *codec) record(kind uint64, value any) {
 		if kind == kindRecordOutcome {
 			c.recordOutcome(v)
 		}
+		if kind == kindLimitsOutcome {
+			c.limitsOutcome(v)
+		}
 	case *leasehold.Event:
 		c.event(v)
 		c.ownerIf(kind == kindOwnedEvent, &v.Owner)
 	case *leasehold.Record:
 		c.namedValue(v)
 	case *leasehold.Definition:
-		c.definition(v)
+		c.definitionOf(kind, v)
 	case *core.Alarm:
 		c.alarm(v)
 	case *core.Restored:
@@ -266,6 +293,8 @@ func (c *codec) record(kind uint64, value any) {
 	case *core.Mirror:
 		c.text("resource", &v.Resource)
 		c.text("prefix", &v.Prefix)
+	case *pool.Unit:
+		c.poolUnit(v)
 	default:
 		c.accessPiece(value)
 	}

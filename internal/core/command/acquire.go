@@ -14,7 +14,8 @@ type Acquire struct {
 	ID        string // names the lease, once and for ever
 	Slots     int    // as in Item
 	Capacity  int
-	Also      []Item // further resources, granted at the same moment
+	Select    *leasehold.Select // as in Item
+	Also      []Item            // further resources, granted at the same moment
 	Holder    string
 	Labels    leasehold.Labels
 	Reason    string
@@ -46,6 +47,9 @@ type Item struct {
 	ID       string // names the lease, once and for ever
 	Slots    int    // how many of its slots; 0: all, which makes the lease exclusive
 	Capacity int    // how many it has, if the caller knows; 0: whatever is known, or many
+
+	// Select says which units of a pool; nil: any, all on one host. It is for level 4 on.
+	Select *leasehold.Select
 }
 
 // TTLPick says where the TTL of a lease comes from.
@@ -60,7 +64,7 @@ const (
 
 // Items returns all resources that are asked for.
 func (c *Acquire) Items() []Item {
-	return append([]Item{{c.Resource, c.ID, c.Slots, c.Capacity}}, c.Also...)
+	return append([]Item{{c.Resource, c.ID, c.Slots, c.Capacity, c.Select}}, c.Also...)
 }
 
 func (c *Acquire) Validate() error {
@@ -119,7 +123,7 @@ func (item Item) validate() error {
 	case item.Capacity != 0 && item.Slots > item.Capacity:
 		return invalid("%d slots are more than the capacity %d", item.Slots, item.Capacity)
 	}
-	return firstError(name("resource", item.Resource), name("lease id", item.ID))
+	return firstError(name("resource", item.Resource), name("lease id", item.ID), item.validateSelect())
 }
 
 // KnownCapacity returns what a request says of the slots of a resource that nobody knows of: if

@@ -19,6 +19,10 @@ func SignedBy(c Command, principal string) Command {
 		return signed(c, func(c *Define) { c.By = principal })
 	case *Undefine:
 		return signed(c, func(c *Undefine) { c.By = principal })
+	case *SetUnits:
+		return signed(c, func(c *SetUnits) { c.By = principal })
+	case *Drain:
+		return signed(c, func(c *Drain) { c.By = principal })
 	case *SetCaps:
 		return signed(c, func(c *SetCaps) { c.By = principal })
 	case *EndQuarantine:

@@ -39,12 +39,15 @@ const (
 	FieldGrace
 	FieldExpected
 	FieldUnclean
+	FieldLimits
 
 	allFields = 1<<iota - 1
 )
 
 // IsChange reports whether a command has what came with level 4.
-func (c *Define) IsChange() bool { return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 }
+func (c *Define) IsChange() bool {
+	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0
+}
 
 // Over returns the definition that a command makes of the one that was there; nil: there was none.
 func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
@@ -77,6 +80,9 @@ func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
 	if c.Fields&FieldUnclean != 0 {
 		d.Unclean = c.Definition.Unclean
 	}
+	if c.Fields&FieldLimits != 0 {
+		d.Limits = c.Definition.Limits
+	}
 	return d
 }
 
@@ -84,7 +90,7 @@ func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
 func SameDefinition(a, b *leasehold.Definition) bool {
 	return a.Path == b.Path && a.Capacity == b.Capacity && slices.Equal(a.Units, b.Units) &&
 		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
-		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean
+		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean && slices.Equal(a.Limits, b.Limits)
 }
 
 // Undefine takes a definition away.
@@ -143,7 +149,7 @@ func CheckDefinition(d *leasehold.Definition) error {
 	return firstError(
 		name("path", d.Path), units(d.Units), optionalTTL(d.DefaultTTL), optionalTTL(d.LargestTTL),
 		within("hold limit", d.HoldLimit, leasehold.MaxHold), within("grace", d.Grace, leasehold.MaxGrace),
-		within("expected hold", d.Expected, leasehold.MaxHold),
+		within("expected hold", d.Expected, leasehold.MaxHold), unitLimits(d.Limits),
 	)
 }
 

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // Subject identifies what a request is about: a key that is sent again with another request is
@@ -52,7 +53,7 @@ func details(c Command) []any {
 		if c.MayExpire {
 			all = append(all, list(c.MayExpire)...)
 		}
-		return all
+		return append(all, selected(c.Items())...)
 	case *CloseSession:
 		if c.Abandon {
 			return list(c.Abandon)
@@ -83,6 +84,10 @@ func details(c Command) []any {
 			return append(defined(&c.Definition), list(c.Fields, c.KeepSlots, c.IfRevision)...)
 		}
 		return defined(&c.Definition)
+	case *SetUnits:
+		return c.details()
+	case *Drain:
+		return list(c.Units, c.Why)
 	case *PutRecord:
 		all := append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
 			c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
@@ -109,7 +114,32 @@ func resources(items []Item) (all []any) {
 }
 
 func defined(d *leasehold.Definition) []any {
-	return list(d.Path, d.Capacity, d.Units, d.DefaultTTL, d.LargestTTL, d.HoldLimit, d.Grace, d.Expected, d.Unclean)
+	all := list(d.Path, d.Capacity, d.Units, d.DefaultTTL, d.LargestTTL, d.HoldLimit, d.Grace, d.Expected, d.Unclean)
+	for _, l := range d.Limits {
+		all = append(all, list(pool.LimitText(l))...)
+	}
+	return all
+}
+
+// selected is what the items of a request select; nothing if none of them does.
+func selected(items []Item) (all []any) {
+	for i, item := range items {
+		if s := item.Select; s != nil {
+			all = append(all, list(i, s.Where, s.Spread, s.Units)...)
+		}
+	}
+	return all
+}
+
+func (c *SetUnits) details() []any {
+	all := list(c.Host, len(c.Units))
+	for _, u := range c.Units {
+		all = append(all, list(u.Name, u.Unfit, len(u.Labels))...)
+		for _, l := range u.Labels {
+			all = append(all, list(l.Key, l.Value)...)
+		}
+	}
+	return all
 }
 
 func kept(l *leasehold.Large) []any {

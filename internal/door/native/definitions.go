@@ -78,7 +78,9 @@ func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, err
 			HoldLimit:  time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected),
 		},
 	}
-	return command, checkDefine(command, r.Unclean)
+	var err error
+	command.Definition.Limits, err = unitLimits(r.Limits)
+	return command, firstError(err, checkDefine(command, r.Unclean))
 }
 
 func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.Define, error) {
@@ -95,7 +97,7 @@ func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.De
 		core.FieldSlots:      r.Capacity.Given || r.Units.Given,
 		core.FieldDefaultTTL: r.DefaultTTL.Given, core.FieldLargestTTL: r.LargestTTL.Given,
 		core.FieldHoldLimit: r.HoldLimit.Given, core.FieldGrace: r.Grace.Given, core.FieldExpected: r.Expected.Given,
-		core.FieldUnclean: r.Unclean.Given,
+		core.FieldUnclean: r.Unclean.Given, core.FieldLimits: r.Limits.Given,
 	} {
 		if given {
 			command.Fields |= field
@@ -104,7 +106,9 @@ func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.De
 	if command.Fields == 0 {
 		return nil, invalid("nothing to change: name at least one field, such as units or hold_limit")
 	}
-	return command, checkDefine(command, r.Unclean.Value)
+	var err error
+	command.Definition.Limits, err = unitLimits(r.Limits.Value)
+	return command, firstError(err, checkDefine(command, r.Unclean.Value))
 }
 
 // checkDefine reads what follows an unclean end, and checks the whole command.

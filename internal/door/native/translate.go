@@ -71,6 +71,7 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 		return nil, err
 	}
 	command.ID, command.Slots, command.Capacity = first.ID, first.Slots, first.Capacity
+	command.Select = selection(a)
 	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party),
 		checkText("reason", a.Reason), command.Validate())
 }

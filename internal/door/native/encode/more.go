@@ -77,6 +77,7 @@ func (b *Buffer) Definition(namespace string, d *leasehold.Definition) {
 	b.SomeSpan("grace", d.Grace)
 	b.SomeSpan("expected", d.Expected)
 	b.Text("unclean", d.Unclean.String())
+	b.limits(d.Limits)
 	b.Number("revision", uint64(d.Revision))
 	b.Close()
 }

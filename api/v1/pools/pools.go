@@ -1,0 +1,105 @@
+// Package pools has the part of the API that is about pools: resources whose slots are units with labels, on hosts.
+package pools
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A UnitsRequest says which units of a pool one host has. Those that it leaves out are removed.
+type UnitsRequest struct {
+	Host   string     `json:"host,omitempty"`
+	Units  []HostUnit `json:"units"`
+	By     string     `json:"by,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+// A HostUnit is a unit as its host describes it. Unfit says why it is not to be granted.
+type HostUnit struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Unfit  string            `json:"unfit,omitempty"`
+}
+
+// A DrainRequest keeps units from being granted, or, with an empty Why, lets them be granted again.
+type DrainRequest struct {
+	Units []string `json:"units"`
+	Why   string   `json:"why,omitempty"`
+	By    string   `json:"by,omitempty"`
+}
+
+// A Query says what to show of a pool.
+type Query struct {
+	After        string // Next of the previous page
+	Limit, Queue int    // units, and waiters; 0: the server's default
+}
+
+// Get shows units of a pool, and who waits for some.
+func Get(ctx context.Context, c *v1.Caller, path string, q Query) (pool Pool, err error) {
+	query := url.Values{}
+	if q.After != "" {
+		query.Set("after", q.After)
+	}
+	for name, n := range map[string]int{"limit": q.Limit, "queue": q.Queue} {
+		if n != 0 {
+			query.Set(name, strconv.Itoa(n))
+		}
+	}
+	err = c.Send(ctx, "GET", urlPath(path), query, nil, &pool)
+	return pool, err
+}
+
+// SetUnits says which units of a pool one host has.
+func SetUnits(ctx context.Context, c *v1.Caller, path string, r UnitsRequest) error {
+	return c.Send(ctx, "PUT", urlPath(path), nil, r, &v1.Nothing{})
+}
+
+// Drain keeps units from being granted, or lets them be granted again.
+func Drain(ctx context.Context, c *v1.Caller, path string, r DrainRequest) error {
+	return c.Send(ctx, "PATCH", urlPath(path), nil, r, &v1.Nothing{})
+}
+
+func urlPath(path string) string { return "/v1/pools/" + url.PathEscape(path) }
+
+// A Pool is units of a pool, and who waits for some.
+type Pool struct {
+	Namespace string   `json:"namespace"`
+	Resource  string   `json:"resource"`
+	Total     int      `json:"total"`
+	Free      int      `json:"free"`
+	Held      int      `json:"held"`
+	Out       int      `json:"out"` // not to be granted: drained, unfit or at rest
+	Limits    []string `json:"limits,omitempty"`
+	Units     []Unit   `json:"units"`
+	Next      string   `json:"next,omitempty"`
+	Waiting   int      `json:"waiting"`
+	Queue     []Waiter `json:"queue,omitempty"`
+}
+
+// A Unit is one unit of a pool.
+type Unit struct {
+	Name    string            `json:"name"`
+	Host    string            `json:"host,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	State   string            `json:"state"`            // free, held, drained, unfit or resting
+	Lease   string            `json:"lease,omitempty"`  // that has it
+	Holder  string            `json:"holder,omitempty"` // who has it, or had it last
+	Why     string            `json:"why,omitempty"`    // it is drained or unfit
+	Removed bool              `json:"removed,omitempty"`
+}
+
+// A Waiter is somebody who waits for units. Why says what for.
+type Waiter struct {
+	ID       string   `json:"id"`
+	Holder   string   `json:"holder"`
+	Position int      `json:"position"`
+	Slots    int      `json:"slots,omitempty"`
+	Where    string   `json:"where,omitempty"`
+	Spread   bool     `json:"spread,omitempty"`
+	Units    []string `json:"units,omitempty"`
+	Since    v1.Time  `json:"since"`
+	Why      string   `json:"why"`
+}

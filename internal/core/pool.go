@@ -1,0 +1,236 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
+)
+
+// A pool is a resource whose slots are units with labels, on hosts. Its units are set host by host and not by the
+// definition, and package pool picks those that a lease gets.
+
+// setUnits sets which units of a pool a host has. The same units once more change nothing: no revision, no event.
+func (s *State) setUnits(c *SetUnits) Answer {
+	if failure := s.mayPool("units of a host"); failure != nil {
+		return Answer{Err: failure}
+	}
+	if len(c.Units) == 0 && (s.space(c.Namespace) == nil || !s.space(c.Namespace).pools.Has(c.Resource)) {
+		return Answer{} // there is nothing to remove
+	}
+	sp, failure := s.makeSpace(c.Namespace)
+	if failure == nil {
+		failure = s.mayHaveUnits(sp, c)
+	}
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	s.work.take(len(c.Units) / perUnit)
+	changes := changedUnits(sp, c)
+	if len(changes) == 0 {
+		return Answer{} // an earlier try did it
+	}
+	for _, u := range changes {
+		if u.Removed && u.Lease == "" {
+			sp.pools.Delete(u.Pool, u.Name)
+		} else {
+			sp.pools.Set(u)
+		}
+	}
+	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Reason})
+	s.stir(sp, c.Resource)
+	return Answer{}
+}
+
+func (s *State) mayPool(what string) *leasehold.Error {
+	if s.atLeast(Level4) {
+		return nil
+	}
+	return refuse(leasehold.Refused, "%s need feature level %d, and the cluster is at %d: update all servers, then "+
+		"run leasehold cluster upgrade", what, Level4, s.level).Err
+}
+
+// mayHaveUnits refuses units that a host cannot have.
+func (s *State) mayHaveUnits(sp *space, c *SetUnits) *leasehold.Error {
+	if failure := s.mayBecomePool(sp, c.Resource); failure != nil {
+		return failure
+	}
+	here := 0
+	sp.pools.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
+		if !u.Removed {
+			here++
+		}
+		return true
+	})
+	if n := sp.pools.Size(c.Resource).Units - here + len(c.Units); n > leasehold.MaxPoolUnits {
+		return refuse(leasehold.Limited, "%s would have %d units: at most %d are allowed", c.Resource, n,
+			leasehold.MaxPoolUnits).Err
+	}
+	for _, unit := range c.Units {
+		if u := sp.pools.Get(c.Resource, unit.Name); u != nil && u.Host != c.Host {
+			return refuse(leasehold.Refused, "unit %s of %s is on host %q, and a unit is on one host: remove it there "+
+				"first", unit.Name, c.Resource, u.Host).Err
+		}
+	}
+	return nil
+}
+
+// mayBecomePool refuses units for a resource whose slots come from elsewhere: a lease on one of those slots has none of
+// the units, and would not be seen by those who look for a free one.
+func (s *State) mayBecomePool(sp *space, path string) *leasehold.Error {
+	if sp.pools.Has(path) {
+		return nil
+	}
+	r, d := s.settle(sp, path), sp.definition(path)
+	switch {
+	case d.Capacity > 0 || len(d.Units) > 0:
+		return refuse(leasehold.Refused, "the definition of %s gives %s its slots: take capacity and units out of it "+
+			"before hosts bring theirs", d.Path, path).Err
+	case sp.mirrored(path) != "":
+		return refuse(leasehold.Refused, "%s shows its leases and waiters as records below %s: it has no units", path,
+			sp.mirrored(path)).Err
+	case r != nil && r.sharers() > 0:
+		return refuse(leasehold.Refused, "%d leases share %s: it can become a pool when they have ended", r.sharers(),
+			path).Err
+	}
+	return nil
+}
+
+// changedUnits returns the units of a host that are new or other than before, as they will be, and those that go.
+func changedUnits(sp *space, c *SetUnits) (changes []*pool.Unit) {
+	var kept btree.Set[string]
+	for _, unit := range c.Units {
+		kept.Insert(unit.Name)
+		u := pool.Unit{Pool: c.Resource, Host: c.Host, Name: unit.Name}
+		before := sp.pools.Get(c.Resource, unit.Name)
+		if before != nil {
+			u = *before
+		}
+		same := before != nil && !u.Removed && u.Unfit == unit.Unfit && slices.Equal(u.Labels, unit.Labels)
+		if u.Labels, u.Unfit, u.Removed = unit.Labels, unit.Unfit, false; !same {
+			changes = append(changes, &u)
+		}
+	}
+	sp.pools.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
+		if !kept.Contains(u.Name) && !u.Removed {
+			gone := *u
+			gone.Removed = true
+			changes = append(changes, &gone)
+		}
+		return true
+	})
+	return changes
+}
+
+// drain keeps units from being granted, or lets them be granted again.
+func (s *State) drain(c *Drain) Answer {
+	sp := s.space(c.Namespace)
+	if sp == nil || !sp.pools.Has(c.Resource) {
+		return refuse(leasehold.NotFound, "%s is no pool with hosts", c.Resource)
+	}
+	for _, name := range c.Units {
+		if sp.pools.Get(c.Resource, name) == nil {
+			return refuse(leasehold.NotFound, "%s has no unit %q", c.Resource, name)
+		}
+	}
+	changed := false
+	for _, name := range c.Units {
+		u := *sp.pools.Get(c.Resource, name)
+		if u.Drained != c.Why {
+			u.Drained, changed = c.Why, true
+			sp.pools.Set(&u)
+		}
+	}
+	if changed {
+		s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Why})
+		s.stir(sp, c.Resource)
+	}
+	return Answer{}
+}
+
+// noSlotsDefined refuses a definition that gives slots to a pool, whose units are its slots.
+func (sp *space) noSlotsDefined(d *leasehold.Definition) *leasehold.Error {
+	if !sp.pools.Has(d.Path) || d.Capacity == 0 && len(d.Units) == 0 {
+		return nil
+	}
+	return refuse(leasehold.Refused, "%s is a pool, and its hosts say which units it has: leave capacity and units out",
+		d.Path).Err
+}
+
+// A picked is the units that a claim gets when it is granted.
+type picked struct {
+	id    string
+	units []*pool.Unit
+}
+
+// pick notes which units a claim gets. They are found out before anything is changed, since a request gets all that it
+// asks for or nothing.
+func (s *State) pick(id string, units []*pool.Unit) {
+	s.picked = slices.DeleteFunc(s.picked, func(p picked) bool { return p.id == id })
+	s.picked = append(s.picked, picked{id, units})
+}
+
+// takeUnits gives a lease the units that were picked for it.
+func (s *State) takeUnits(sp *space, c *Claim) {
+	i := slices.IndexFunc(s.picked, func(p picked) bool { return p.id == c.ID })
+	t := c.terms()
+	t.Units = nil
+	for _, unit := range s.picked[i].units {
+		u := *unit
+		u.Lease, u.Holder = c.ID, c.Holder
+		sp.pools.Set(&u)
+		t.Units = append(t.Units, u.Name)
+	}
+	c.setTerms(t)
+}
+
+// giveUnits takes the units from a lease that ends. One that its host has no longer goes with the lease.
+func (s *State) giveUnits(sp *space, c *Claim) {
+	s.work.take(s.poolCost(sp, c.Resource))
+	sp.eachUnit(c, func(u pool.Unit) {
+		if u.Lease, u.Freed = "", s.now; u.Removed {
+			sp.pools.Delete(u.Pool, u.Name)
+		} else {
+			sp.pools.Set(&u)
+		}
+	})
+}
+
+// eachUnit calls yield with a copy of each unit that a lease has of a pool.
+func (sp *space) eachUnit(c *Claim, yield func(pool.Unit)) {
+	if !sp.pools.Has(c.Resource) {
+		return
+	}
+	for _, name := range c.terms().Units {
+		if u := sp.pools.Get(c.Resource, name); u != nil && u.Lease == c.ID {
+			yield(*u)
+		}
+	}
+}
+
+// poolCost is what it costs to look for units in a pool. It is told from the size of the pool and of its queue, and not
+// from what was looked at: that depends on what this node remembers of the last look.
+func (s *State) poolCost(sp *space, path string) int {
+	if !sp.pools.Has(path) {
+		return 0
+	}
+	cost := lookCost + sp.pools.Size(path).Units/(2*perUnit)
+	if r, ok := sp.resources.Get(path); ok {
+		cost += min(r.Waiting, maxLine) / perUnit
+	}
+	return cost
+}
+
+// maySelect refuses to select units of a resource that has none with labels and hosts.
+func (s *State) maySelect(sp *space, item Item) *leasehold.Error {
+	if failure := s.mayPool("units that are selected"); failure != nil {
+		return failure
+	}
+	if sp.pools.Has(item.Resource) {
+		return nil
+	}
+	return refuse(leasehold.Refused, "%s has no units on hosts to select from: say which there are with leasehold "+
+		"pool create, or leave where, spread and units out", item.Resource).Err
+}

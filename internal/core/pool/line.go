@@ -1,0 +1,373 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// An Ask is what one request wants of a pool.
+type Ask struct {
+	N      int // how many units
+	Where  Selector
+	Spread bool     // they may be on several hosts
+	Units  []string // these and no others; Where and Spread are then empty
+	All    bool     // an exclusive lease: everything that there is
+}
+
+// wants reports whether a unit is one that a request asks for, whoever has it.
+func (a *Ask) wants(u *Unit) bool {
+	switch {
+	case a.All:
+		return true
+	case len(a.Units) > 0:
+		return slices.Contains(a.Units, u.Name)
+	}
+	return a.Where.Matches(u)
+}
+
+// oneHost reports whether all units have to be on one host.
+func (a *Ask) oneHost() bool { return !a.Spread && !a.All && len(a.Units) == 0 }
+
+// A Line is those who wait for units of a pool, in their order, as far as somebody looks at them. A unit that is free
+// is for the first in the line that could use it: nobody behind gets it, even if the first one needs more than is free.
+//
+// "Could use" leaves out units that are drained, and hosts with fewer units than a request needs on one host. The
+// first in the line that needs units on one host is content with one host: with the one that has the most of them
+// free. What is free elsewhere is for those behind it.
+type Line struct {
+	table   *Table
+	pool    string
+	resting btree.Set[string]
+	kept    []keeper
+	nothing []*Ask // that could use none of the units
+	full    bool
+
+	Looked int // units and hosts that were looked at
+}
+
+// A keeper is one in the line for whom units are kept.
+type keeper struct {
+	ask   *Ask
+	fixed bool // only those of one host
+	host  string
+	could *btree.Map[string, bool] // by host, where ask needs all on one: whether there are enough
+}
+
+// MaxKept is for how many different requests units are kept. Nobody behind them is granted anything before one of them
+// is: to compare every free unit with thousands of requests would take too long.
+const MaxKept = 16
+
+// NewLine returns a line that nobody stands in. resting are the names of units that rest.
+func NewLine(t *Table, pool string, resting btree.Set[string]) *Line {
+	return &Line{table: t, pool: pool, resting: resting}
+}
+
+// Full reports whether units are kept for as many as there can be.
+func (l *Line) Full() bool { return l.full }
+
+// free reports whether a unit can be granted to the one who comes next in the line.
+func (l *Line) free(u *Unit) bool {
+	l.Looked++
+	if !u.Free() || l.resting.Contains(u.Name) {
+		return false
+	}
+	for i := range l.kept {
+		if l.keeps(&l.kept[i], u) {
+			return false
+		}
+	}
+	return true
+}
+
+// keeps reports whether a unit is kept for somebody.
+func (l *Line) keeps(k *keeper, u *Unit) bool {
+	switch {
+	case !k.ask.wants(u):
+		return false
+	case k.fixed:
+		return u.Host == k.host
+	case !k.ask.oneHost():
+		return true
+	}
+	could, known := k.could.Get(u.Host)
+	if !known {
+		h, _ := l.table.hosts.Get(&Host{Pool: l.pool, Name: u.Host})
+		_, fit, _ := l.on(k.ask, h)
+		could = fit >= k.ask.N
+		k.could.Set(u.Host, could)
+	}
+	return could
+}
+
+// on counts the units of a host that a request asks for: all of them, those that are fit, and those that are free.
+func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
+	for _, u := range h.list {
+		l.Looked++
+		if u.Removed || !a.wants(u) {
+			continue
+		}
+		all++
+		if u.Fit() {
+			fit++
+		}
+		if u.Free() && !l.resting.Contains(u.Name) {
+			free++
+		}
+	}
+	return all, fit, free
+}
+
+// Pick returns the units that a request gets, if it is the next in the line; nil if it has to wait. Those that its
+// holder had last come first, since that is where its data may still be; then those that nobody had yet; then those
+// that have been free longest. Of several hosts it is the one with the most units that the holder had last; then the
+// one that has the fewest others free, so that whole hosts stay free for those who need them; then the one whose units
+// have been free longest.
+func (l *Line) Pick(a *Ask, holder string) []*Unit {
+	switch {
+	case l.full || a.All || l.Repeats(a):
+		return nil
+	case len(a.Units) > 0:
+		return l.named(a)
+	case a.Spread:
+		best := newBest(a.N, holder)
+		l.table.Hosts(l.pool, func(h *Host) bool {
+			l.Looked++
+			l.collect(a, h, best)
+			return true
+		})
+		return best.picked()
+	}
+	var chosen *best
+	candidate := newBest(a.N, holder)
+	l.table.Hosts(l.pool, func(h *Host) bool {
+		l.Looked++
+		if h.Free < a.N {
+			return true
+		}
+		candidate.reset()
+		l.collect(a, h, candidate)
+		candidate.settle()
+		if candidate.seen >= a.N && (chosen == nil || candidate.before(chosen)) {
+			if chosen == nil {
+				chosen = newBest(a.N, holder)
+			}
+			chosen, candidate = candidate, chosen
+		}
+		return true
+	})
+	if chosen == nil {
+		return nil
+	}
+	return chosen.picked()
+}
+
+// Repeats reports whether somebody before asked for the very same, and did not get it.
+func (l *Line) Repeats(a *Ask) bool {
+	return slices.ContainsFunc(l.kept, func(k keeper) bool { return !k.fixed && k.ask.same(a) }) ||
+		slices.ContainsFunc(l.nothing, a.same)
+}
+
+// same reports whether two requests ask for the same, whoever they are from.
+func (a *Ask) same(b *Ask) bool {
+	return a.N == b.N && a.Spread == b.Spread && a.All == b.All && a.Where.text == b.Where.text &&
+		slices.Equal(a.Units, b.Units)
+}
+
+// named returns the units that a request names, if all of them can be granted.
+func (l *Line) named(a *Ask) []*Unit {
+	units := make([]*Unit, 0, len(a.Units))
+	for _, name := range a.Units {
+		u := l.table.Get(l.pool, name)
+		if u == nil || !l.free(u) {
+			return nil
+		}
+		units = append(units, u)
+	}
+	return units
+}
+
+// collect adds the units of a host that a request can have to those that were seen on it, or on hosts before it.
+func (l *Line) collect(a *Ask, h *Host, into *best) {
+	if h.Free == 0 {
+		return
+	}
+	for _, u := range h.list {
+		if u.Free() && a.Where.Matches(u) && l.free(u) {
+			into.add(u)
+		}
+	}
+}
+
+// Keep lets a request that was not granted stand in the line. It reports whether there is anything that the request
+// could use: if not, nothing is kept for it.
+func (l *Line) Keep(a *Ask) bool {
+	if l.full || l.Repeats(a) {
+		return true
+	}
+	k := keeper{ask: a}
+	possible := false
+	if a.oneHost() && len(l.kept) == 0 {
+		k.host, possible = l.fix(a)
+		k.fixed = true
+	} else if possible = l.possible(a); a.oneHost() {
+		k.could = new(btree.Map[string, bool])
+	}
+	if !possible {
+		return false
+	}
+	l.kept = append(l.kept, k)
+	l.full = a.All || len(l.kept) == MaxKept
+	return true
+}
+
+// Ignore notes that a request can use nothing, so that nobody looks for those who ask for the same.
+func (l *Line) Ignore(a *Ask) { l.nothing = append(l.nothing, a) }
+
+// possible reports whether there are as many units as a request needs that it could use.
+func (l *Line) possible(a *Ask) (enough bool) {
+	if a.All {
+		return true
+	}
+	found := 0
+	l.table.Hosts(l.pool, func(h *Host) bool {
+		l.Looked++
+		if a.oneHost() && h.Units < a.N {
+			return true
+		}
+		_, fit, _ := l.on(a, h)
+		if found += fit; a.oneHost() {
+			found = fit
+		}
+		enough = found >= a.N
+		return !enough
+	})
+	return enough
+}
+
+// fix returns the host on which units are kept for the first in the line: of those that have enough, the one that has
+// the most of them free. It changes only to a host that is closer to what is asked for, so what is kept never
+// becomes less.
+func (l *Line) fix(a *Ask) (host string, found bool) {
+	most := -1
+	l.table.Hosts(l.pool, func(h *Host) bool {
+		l.Looked++
+		if h.Units < a.N || most >= 0 && h.Free <= most {
+			return true
+		}
+		if _, fit, free := l.on(a, h); fit >= a.N && free > most {
+			host, most = h.Name, free
+		}
+		return true
+	})
+	return host, most >= 0
+}
+
+// Kept returns the host on which units are kept for the first in the line, how many of them are free, and whether
+// there is such a host.
+func (l *Line) Kept() (host string, free int, ok bool) {
+	if len(l.kept) == 0 || !l.kept[0].fixed {
+		return "", 0, false
+	}
+	h, _ := l.table.hosts.Get(&Host{Pool: l.pool, Name: l.kept[0].host})
+	_, _, free = l.on(l.kept[0].ask, h)
+	return h.Name, free, true
+}
+
+// Most returns how many units a request could get one day: on one host, unless they may be on several. Units that are
+// drained count. It does not look for more than are asked for.
+func (t *Table) Most(pool string, a *Ask) (most int) {
+	host, here := "", 0
+	t.Units(pool, nil, func(u *Unit) bool {
+		if u.Host != host && a.oneHost() {
+			host, here = u.Host, 0
+		}
+		if !u.Removed && a.wants(u) {
+			here++
+			most = max(most, here)
+		}
+		return most < a.N
+	})
+	return most
+}
+
+// A best is the best units of those that were seen, the best first.
+type best struct {
+	n      int
+	holder string
+	units  []*Unit
+	seen   int
+}
+
+func newBest(n int, holder string) *best { return &best{n: n, holder: holder} }
+
+func (b *best) reset() { b.units, b.seen = b.units[:0], 0 }
+
+// add sees one more unit. Of a few the best are kept in their order; many are put in order when all were seen.
+func (b *best) add(u *Unit) {
+	b.seen++
+	if b.n > fewUnits {
+		b.units = append(b.units, u)
+		return
+	}
+	if len(b.units) == b.n {
+		if b.compare(u, b.units[len(b.units)-1]) >= 0 {
+			return
+		}
+		b.units = b.units[:len(b.units)-1]
+	}
+	at, _ := slices.BinarySearchFunc(b.units, u, b.compare)
+	b.units = slices.Insert(b.units, at, u)
+}
+
+const fewUnits = 64
+
+// settle leaves the best units, the best first.
+func (b *best) settle() {
+	if b.n > fewUnits && b.seen >= b.n {
+		slices.SortFunc(b.units, b.compare)
+		b.units = b.units[:b.n]
+	}
+}
+
+// picked returns the units by host and name; nil if there are too few.
+func (b *best) picked() []*Unit {
+	if b.seen < b.n {
+		return nil
+	}
+	b.settle()
+	slices.SortFunc(b.units, func(a, b *Unit) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
+	})
+	return b.units
+}
+
+// compare orders units for a holder. No two are equal, so that the order in which they are seen does not matter.
+func (b *best) compare(u, v *Unit) int {
+	return cmp.Or(b.others(u)-b.others(v), cmp.Compare(u.Freed, v.Freed), cmp.Compare(u.Host, v.Host),
+		cmp.Compare(u.Name, v.Name))
+}
+
+// others returns 0 for a unit that the holder had last, and 1 for one that it had not.
+func (b *best) others(u *Unit) int {
+	if u.Freed != 0 && u.Holder == b.holder {
+		return 0
+	}
+	return 1
+}
+
+// before reports whether the units of one host go before those of another.
+func (b *best) before(other *best) bool {
+	strangers := func(b *best) (n int) {
+		for _, u := range b.units {
+			n += b.others(u)
+		}
+		return n
+	}
+	last := func(b *best) *Unit { return b.units[len(b.units)-1] }
+	return cmp.Or(strangers(b)-strangers(other), b.seen-other.seen, cmp.Compare(last(b).Freed, last(other).Freed)) < 0
+}
+
+// Empty reports whether nothing is kept for anybody.
+func (l *Line) Empty() bool { return len(l.kept) == 0 }

@@ -1,0 +1,423 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
+)
+
+// The queue of a pool. A unit that is free is for the first waiter that could use it, and is kept for it even if it
+// needs more: a waiter is passed by those behind it that get only what it could not use, and while it is over a limit
+// of its own. Package pool says what "could use" means.
+
+// maxLine is how many waiters of a pool are looked at. Those behind them are granted when they have come so far.
+const maxLine = 4096
+
+// A line is the waiters of a pool as far as somebody looked, and what they leave to the next.
+type line struct {
+	s      *State
+	sp     *space
+	path   string
+	units  *pool.Line
+	limits []leasehold.UnitLimit
+	used   btree.Map[string, int] // units, by what the limits count together
+	begun  bool                   // used is counted
+	grants int                    // so far
+	looks  bool                   // somebody reads, and nothing may be written
+}
+
+// newLine returns a line in which nobody stands yet. It reads the limits and the rests once: nothing that changes
+// either happens while somebody looks at the queue.
+func (s *State) newLine(sp *space, path string) *line {
+	var resting btree.Set[string]
+	if r, ok := sp.resources.Get(path); ok {
+		resting = restingUnits(r.more().resting(s.now))
+	}
+	return &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting),
+		limits: sp.definition(path).Limits}
+}
+
+// asks returns what a claim asks for of a pool.
+func (c *Claim) asks() *pool.Ask {
+	if c.Terms != nil && c.Terms.ask != nil {
+		return c.Terms.ask
+	}
+	return &pool.Ask{N: int(c.Slots), All: c.Slots == 0}
+}
+
+// compileAsk makes an ask of what a request selects. The text was checked before.
+func compileAsk(slots int, sel *leasehold.Select) (*pool.Ask, error) {
+	where, err := pool.ParseSelector(sel.Where)
+	if err != nil {
+		return nil, err
+	}
+	return &pool.Ask{N: slots, Where: where, Spread: sel.Spread, Units: sel.Units}, nil
+}
+
+// A verdict is what becomes of the next in a line.
+type verdict struct {
+	grant bool // it can have what it asks for
+	skip  bool // it waits, and nothing is kept for it: it is over a limit of its own
+	never bool // it can never have it
+	why   func() string
+}
+
+// judge decides about the next in the line. If it is to be granted, its units are picked.
+func (l *line) judge(c *Claim) verdict {
+	ask := c.asks()
+	if limit, has := l.over(c); limit != nil {
+		// A limit below what it asks for is one that it never meets.
+		return verdict{skip: true, never: limit.Most < int(c.Slots),
+			why: func() string { return l.overLimit(c, limit, has) }}
+	}
+	if ask.All {
+		r, _ := l.sp.resources.Get(l.path)
+		if l.units.Empty() && l.s.fits(l.sp, r, 0, 0) {
+			return verdict{grant: true}
+		}
+		l.units.Keep(ask)
+		return verdict{why: func() string { return "needs all units, and waits until nobody has any" }}
+	}
+	if l.units.Repeats(ask) {
+		return verdict{why: func() string { return "waits behind others that ask for the same" }}
+	}
+	if units := l.units.Pick(ask, c.Holder); units != nil {
+		if !l.looks {
+			l.s.pick(c.ID, units)
+		}
+		return verdict{grant: true}
+	}
+	return l.keep(ask)
+}
+
+// keep lets a request that gets nothing stand in the line.
+func (l *line) keep(ask *pool.Ask) verdict {
+	first := l.units.Empty()
+	if !l.units.Keep(ask) {
+		never := l.sp.pools.Most(l.path, ask) < ask.N
+		if !never {
+			l.units.Ignore(ask)
+		}
+		return verdict{never: never, why: func() string {
+			if never {
+				return l.neverEnough(ask)
+			}
+			return "waits for " + wanted(ask) + ": there are units, but drained or unfit ones"
+		}}
+	}
+	return verdict{why: func() string {
+		host, free, fixed := l.units.Kept()
+		if first && fixed && host != "" {
+			return fmt.Sprintf("is first: units on host %s are kept for it, %d of %d free", host, free, ask.N)
+		}
+		return "waits for " + wanted(ask)
+	}}
+}
+
+// granted counts what somebody in the line has got.
+func (l *line) granted(c *Claim) {
+	l.grants++
+	if l.begun {
+		l.count(c)
+	}
+}
+
+// over returns the first limit that a claim would exceed, and how much of it is used; nil if there is none.
+func (l *line) over(c *Claim) (*leasehold.UnitLimit, int) {
+	if len(l.limits) == 0 || c.Slots == 0 {
+		return nil, 0
+	}
+	if r, ok := l.sp.resources.Get(l.path); ok && !l.begun {
+		l.sp.holders(r, func(held *Claim) bool {
+			l.count(held)
+			return true
+		})
+	}
+	l.begun = true
+	for i := range l.limits {
+		if key, counts := countedBy(i, &l.limits[i], c); counts {
+			if has, _ := l.used.Get(key); has+int(c.Slots) > l.limits[i].Most {
+				return &l.limits[i], has
+			}
+		}
+	}
+	return nil, 0
+}
+
+// count adds the units of a lease to what its holder and its groups have, as far as a limit counts them: without
+// limits nothing is counted.
+func (l *line) count(c *Claim) {
+	for i := range l.limits {
+		if key, counts := countedBy(i, &l.limits[i], c); counts {
+			n, _ := l.used.Get(key)
+			l.used.Set(key, n+int(c.Slots))
+		}
+	}
+}
+
+// countedBy returns what a limit counts a claim with, and whether it counts it.
+func countedBy(i int, limit *leasehold.UnitLimit, c *Claim) (key string, counts bool) {
+	which := string(rune('a' + i))
+	switch limit.By {
+	case leasehold.EachPrefix:
+		return which, strings.HasPrefix(c.Holder, limit.Name)
+	case leasehold.EachValue:
+		for _, label := range c.terms().Labels {
+			if label.Key == limit.Name {
+				return which + label.Value, true
+			}
+		}
+		return "", false
+	}
+	return which + c.Holder, true
+}
+
+// belowLimit looks at the queue of a pool again when a lease is new or counts for somebody else: somebody may be below
+// a limit now, or above one, which frees what was kept for it.
+func (s *State) belowLimit(sp *space, c *Claim) {
+	if !sp.pools.Has(c.Resource) || len(sp.definition(c.Resource).Limits) == 0 {
+		return
+	}
+	if r, ok := sp.resources.Get(c.Resource); ok && r.Waiting > 0 {
+		s.stir(sp, c.Resource)
+	}
+}
+
+// mayGive refuses a change of holder: it is a grant to somebody else, and in a quarantine nothing is granted, nor are
+// units above a limit.
+func (s *State) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
+	if s.quarantined() {
+		return s.notGiven(change).Err
+	}
+	if !sp.isPart(c.Resource, c.Slots) {
+		return nil
+	}
+	given := *c
+	given.Holder = change.Holder
+	l := s.newLine(sp, c.Resource)
+	l.limits = slices.DeleteFunc(slices.Clone(l.limits), func(limit leasehold.UnitLimit) bool {
+		before, _ := countedBy(0, &limit, c)
+		after, counts := countedBy(0, &limit, &given)
+		if limit.By == leasehold.EachPrefix {
+			return !counts || strings.HasPrefix(c.Holder, limit.Name) // it is counted there already
+		}
+		return !counts || before == after
+	})
+	limit, has := l.over(&given)
+	if limit == nil {
+		return nil
+	}
+	return refuse(leasehold.Limited, "%s: this change %s", c.Resource, l.overLimit(&given, limit, has)).Err
+}
+
+// overLimit says which limit a request would exceed, and who has how much of it: a label or a prefix stands for all
+// those that it counts together.
+func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
+	who := "it"
+	switch key, _ := countedBy(0, limit, c); limit.By {
+	case leasehold.EachValue:
+		who = fmt.Sprintf("%s=%s", limit.Name, key[1:])
+	case leasehold.EachPrefix:
+		who = limit.Name + "…"
+	case leasehold.EachHolder:
+		who = c.Holder
+	}
+	return fmt.Sprintf("is over the limit %s: %s has %d units, and this asks for %d more", pool.LimitText(*limit), who,
+		has, c.Slots)
+}
+
+// nextWaiting returns the waiter of a resource that comes behind another; nil if there is none.
+func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
+	sp.queue.Ascend(after, func(c *Claim) bool {
+		if c == after {
+			return true
+		}
+		if c.Resource == path {
+			next = c
+		}
+		return false
+	})
+	return next
+}
+
+// handOverUnits grants what is free of a pool to its waiters, as handOver does for other resources. Where there are
+// limits, a grant may put an earlier waiter of the same holder over its own, so that nothing is kept for it any longer:
+// then all are looked at again.
+func (s *State) handOverUnits(sp *space, path string) {
+	for {
+		l := s.newLine(sp, path)
+		s.handOverLine(sp, l)
+		if l.grants == 0 || len(l.limits) == 0 {
+			return
+		}
+	}
+}
+
+// handOverLine goes through the waiters once, in their order. If nothing is left to do, it notes until when that stays
+// so: until the first of those who were looked at is over, or a rest is.
+func (s *State) handOverLine(sp *space, l *line) {
+	path := l.path
+	calm := Time(math.MaxInt64)
+	after := beforeAll(path)
+	for n := 0; n < maxLine && !l.units.Full(); n++ {
+		r, ok := sp.resources.Get(path)
+		if !ok || r.Claim != "" || r.Waiting == 0 || s.quarantined() {
+			return
+		}
+		if at := r.resumes(); at != 0 {
+			calm = min(calm, at)
+		}
+		waiter := nextWaiting(sp, path, after)
+		if waiter == nil {
+			break
+		}
+		after = waiter
+		if at := s.deadlineOf(sp, waiter); at != 0 {
+			calm = min(calm, at)
+		}
+		if !s.handUnits(sp, l, waiter) {
+			return
+		}
+	}
+	sp.calm.Set(path, calm)
+}
+
+// handUnits grants to one waiter of a pool, lets it leave or lets it wait. It reports whether there is work left in the
+// entry to go on.
+func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
+	how, gone := s.gone(sp, waiter)
+	ready := false
+	if !gone {
+		v := l.judge(waiter)
+		if v.never && !s.plants(WaitHopeless) {
+			how, gone = leasehold.NoSlots, true
+		}
+		if ready = v.grant && s.turnElsewhere(sp, waiter); v.grant && !ready {
+			l.keep(waiter.asks())
+		}
+	}
+	switch {
+	case !gone && !ready:
+		return true
+	case s.work.spent():
+		s.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
+		return false
+	case gone:
+		s.leave(sp, s.dismissed(waiter, how), how)
+		return true
+	}
+	s.grantWaiting(sp, s.together(sp, waiter), l.path)
+	l.granted(waiter)
+	return true
+}
+
+// turnElsewhere reports whether a waiter of a pool can have what else it waits for at the same time.
+func (s *State) turnElsewhere(sp *space, waiter *Claim) bool {
+	others := slices.DeleteFunc(slices.Clone(s.together(sp, waiter)), func(c *Claim) bool { return c == waiter })
+	return s.turn(sp, others)
+}
+
+// isPart reports whether a claim is on units of a pool, and not on all of it.
+func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && sp.pools.Has(path) }
+
+// turnInPool reports whether a waiter of a pool can have its units now, and picks them.
+func (s *State) turnInPool(sp *space, waiter *Claim) bool {
+	r, ok := sp.resources.Get(waiter.Resource)
+	if !ok || r.Claim != "" {
+		return false
+	}
+	l := s.lineBefore(sp, waiter.Resource, func(c *Claim) bool { return c != waiter })
+	return l.judge(waiter).grant
+}
+
+// lineBefore returns the line of a pool's waiters while they come before somebody.
+func (s *State) lineBefore(sp *space, path string, before func(*Claim) bool) *line {
+	l := s.newLine(sp, path)
+	n := 0
+	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
+		if n++; c.Resource != path || n > maxLine || l.units.Full() || !before(c) {
+			return false
+		}
+		if _, gone := s.gone(sp, c); gone {
+			return true
+		}
+		if limit, _ := l.over(c); limit == nil {
+			l.units.Keep(c.asks())
+		}
+		return true
+	})
+	return l
+}
+
+// openUnits reports whether somebody who does not wait yet can have units of a pool, and picks them. If not, it notes
+// why.
+func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) bool {
+	s.work.take(s.poolCost(sp, r.Path))
+	s.refused = ""
+	if s.quarantined() || r.Claim != "" {
+		return false
+	}
+	if _, all := r.rests(s.now); all {
+		return false
+	}
+	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority })
+	v := l.judge(claim)
+	if !v.grant {
+		s.refused, s.overOwn, s.neverHas = "needs "+wanted(claim.asks()), v.skip, v.never
+		if v.skip || v.never {
+			s.refused = v.why()
+		}
+	}
+	return v.grant
+}
+
+// calmPool reports whether nobody in the queue of a pool can have been granted anything, or have gone, since somebody
+// looked last. A waiter shows every few seconds that it is alive, and would else have the whole queue looked at.
+func (s *State) calmPool(sp *space, path string) bool {
+	if sp.calm.Len() == 0 || s.withdrawal != nil || sp.leaving() {
+		return false
+	}
+	until, ok := sp.calm.Get(path)
+	return ok && s.now < until
+}
+
+// disturb says that the queue of a pool has to be looked at again.
+func (sp *space) disturb(path string) {
+	if sp.calm.Len() > 0 {
+		sp.calm.Delete(path)
+	}
+}
+
+// neverEnough says why a request cannot have what it asks for, whoever leaves.
+func (l *line) neverEnough(ask *pool.Ask) string {
+	for _, name := range ask.Units {
+		if u := l.sp.pools.Get(l.path, name); u == nil || u.Removed {
+			return fmt.Sprintf("asks for unit %q, which is not there", name)
+		}
+	}
+	return fmt.Sprintf("asks for %s: there are at most %d", wanted(ask), l.sp.pools.Most(l.path, ask))
+}
+
+// wanted says what a request asks for.
+func wanted(ask *pool.Ask) string {
+	if len(ask.Units) > 0 {
+		return "unit " + firstFew(ask.Units)
+	}
+	text := fmt.Sprintf("%d units", ask.N)
+	if ask.N == 1 {
+		text = "1 unit"
+	}
+	if !ask.Spread && ask.N > 1 {
+		text += " on one host"
+	}
+	if where := ask.Where.String(); where != "" {
+		text += " with " + where
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
+)
+
+// A PoolQuery says what to show of a pool.
+type PoolQuery struct {
+	After   string // the unit that the page before ended with, as PoolStatus.Next has it
+	Most    int    // units
+	Waiters int
+}
+
+// Pool shows units of a pool by host and name, and the first of those who wait for some, with what each of them waits
+// for. ok is whether there is such a pool.
+func (v *view) Pool(namespace, path string, q PoolQuery) (status leasehold.PoolStatus, ok bool) {
+	sp := v.s.space(namespace)
+	if sp == nil || !sp.pools.Has(path) {
+		return status, false
+	}
+	r, known := sp.resources.Get(path)
+	if !known {
+		r = &Resource{Path: path}
+	}
+	status = leasehold.PoolStatus{Namespace: namespace, Resource: path, Total: sp.pools.Size(path).Units,
+		Waiting: r.Waiting, Limits: sp.definition(path).Limits}
+	resting := restingUnits(r.more().resting(v.s.now))
+	sp.pools.Units(path, nil, func(u *pool.Unit) bool {
+		switch {
+		case u.Lease != "" || r.Claim != "":
+			status.Held++
+		case u.Fit() && !resting.Contains(u.Name):
+			status.Free++
+		default:
+			status.Out++
+		}
+		return true
+	})
+	v.work.take(status.Total / perUnit)
+	v.poolUnits(sp, r, q, &status)
+	v.poolQueue(sp, r, q.Waiters, &status)
+	return status, true
+}
+
+func (v *view) poolUnits(sp *space, r *Resource, q PoolQuery, status *leasehold.PoolStatus) {
+	resting := restingUnits(r.more().resting(v.s.now))
+	var after *pool.Unit
+	if host, name, ok := strings.Cut(q.After, "\x00"); ok {
+		after = &pool.Unit{Pool: r.Path, Host: host, Name: name}
+	}
+	sp.pools.Units(r.Path, after, func(u *pool.Unit) bool {
+		if len(status.Units) == q.Most {
+			last := status.Units[len(status.Units)-1]
+			status.Next = last.Host + "\x00" + last.Name
+			return false
+		}
+		shown := leasehold.PoolUnit{Name: u.Name, Host: u.Host, Labels: u.Labels, Lease: u.Lease, Holder: u.Holder,
+			Unfit: u.Unfit, Drained: u.Drained, Removed: u.Removed, Freed: v.s.moment(u.Freed)}
+		if r.Claim != "" && u.Lease == "" {
+			claim, _ := sp.claims.Get(r.Claim)
+			shown.Lease, shown.Holder = claim.ID, claim.Holder
+		}
+		shown.Rests = u.Lease == "" && resting.Contains(u.Name)
+		status.Units = append(status.Units, shown)
+		return true
+	})
+	v.work.take(len(status.Units) / perUnit)
+}
+
+// poolQueue shows the first waiters of a pool. Nothing is picked or kept for good by looking.
+func (v *view) poolQueue(sp *space, r *Resource, most int, status *leasehold.PoolStatus) {
+	l := v.s.newLine(sp, r.Path)
+	l.looks = true
+	for w := nextWaiting(sp, r.Path, beforeAll(r.Path)); w != nil; w = nextWaiting(sp, r.Path, w) {
+		if len(status.Queue) == most || v.work.spent() {
+			return
+		}
+		v.work.take(leaseCost)
+		waiter := leasehold.PoolWaiter{Waiter: v.s.waiter(sp, w, len(status.Queue)+1)}
+		if sel := w.terms().Select; sel != nil {
+			waiter.Select = *sel
+		}
+		switch verdict := l.judge(w); {
+		case r.Claim != "":
+			waiter.Why = "waits for the end of an exclusive lease"
+		case verdict.grant:
+			waiter.Why = "can have it now"
+		default:
+			waiter.Why = verdict.why()
+		}
+		status.Queue = append(status.Queue, waiter)
+	}
+}

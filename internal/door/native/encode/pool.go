@@ -1,0 +1,90 @@
+package encode
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
+)
+
+// limits writes limits of units, if there are any.
+func (b *Buffer) limits(list []leasehold.UnitLimit) {
+	texts := make([]string, 0, len(list))
+	for _, l := range list {
+		texts = append(texts, pool.LimitText(l))
+	}
+	b.Names("limits", texts)
+}
+
+// Pool writes units of a pool, and who waits for some. next is where the next page begins.
+func (b *Buffer) Pool(p *leasehold.PoolStatus, next string) {
+	b.Open()
+	b.Text("namespace", p.Namespace)
+	b.Text("resource", p.Resource)
+	b.Number("total", uint64(p.Total))
+	b.Number("free", uint64(p.Free))
+	b.Number("held", uint64(p.Held))
+	b.Number("out", uint64(p.Out))
+	b.limits(p.Limits)
+	b.Key("units")
+	b.OpenList()
+	for i := range p.Units {
+		b.Next()
+		b.poolUnit(&p.Units[i])
+	}
+	b.CloseList()
+	b.Some("next", next)
+	b.Number("waiting", uint64(p.Waiting))
+	if len(p.Queue) > 0 {
+		b.Key("queue")
+		b.OpenList()
+		for i := range p.Queue {
+			b.Next()
+			b.poolWaiter(&p.Queue[i])
+		}
+		b.CloseList()
+	}
+	b.Close()
+}
+
+// poolUnit writes one unit. Its state is the first of these that applies: somebody has it, an operator drained it, its
+// host calls it unfit, it rests after an unclean end, it is free.
+func (b *Buffer) poolUnit(u *leasehold.PoolUnit) {
+	state, why := "free", ""
+	switch {
+	case u.Lease != "":
+		state, why = "held", u.Drained+u.Unfit
+	case u.Drained != "":
+		state, why = "drained", u.Drained
+	case u.Unfit != "":
+		state, why = "unfit", u.Unfit
+	case u.Rests:
+		state = "resting"
+	}
+	b.Open()
+	b.Text("name", u.Name)
+	b.Some("host", u.Host)
+	b.labels(u.Labels)
+	b.Text("state", state)
+	b.Some("lease", u.Lease)
+	b.Some("holder", u.Holder)
+	b.Some("why", why)
+	if u.Removed {
+		b.Flag("removed", true)
+	}
+	b.Close()
+}
+
+func (b *Buffer) poolWaiter(w *leasehold.PoolWaiter) {
+	b.Open()
+	b.Text("id", w.ID)
+	b.Text("holder", w.Holder)
+	b.Number("position", uint64(w.Position))
+	b.Count("slots", w.Slots)
+	b.Some("where", w.Select.Where)
+	if w.Select.Spread {
+		b.Flag("spread", true)
+	}
+	b.Names("units", w.Select.Units)
+	b.Moment("since", w.Since)
+	b.Text("why", w.Why)
+	b.Close()
+}

@@ -1,0 +1,49 @@
+package native
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/api/v1/pools"
+)
+
+func TestPools(t *testing.T) {
+	door := newDoor(t, Config{})
+	ask(t, door, "GET", "/v1/pools/gpu", "").expect(404, "gpu is no pool")
+	ask(t, door, "PUT", "/v1/pools/gpu", `{"host":"a","units":[{"name":"a0","labels":{"model":"H100"}},{"name":"a1","labels":{"model":"H100"}}]}`).expect(200)
+	ask(t, door, "PUT", "/v1/pools/gpu", `{"host":"b","units":[{"name":"b0","labels":{"model":"A100"}},{"name":"b1","unfit":"vanished"}]}`).expect(200)
+	ask(t, door, "PATCH", "/v1/definitions/gpu", `{"limits":["holder=2"]}`).expect(200, `"limits":["holder=2"]`)
+	ask(t, door, "PATCH", "/v1/definitions/gpu", `{"limits":["two"]}`).expect(400, "is no limit of units")
+
+	acquire := func(body string) answer {
+		t.Helper()
+		return ask(t, door, "POST", "/v1/acquire", `{"resource":"gpu",`+body+`}`)
+	}
+	acquire(`"holder":"ann","id":"1","slots":2,"where":"model=H100"`).expect(200, `"units":["a0","a1"]`)
+	acquire(`"holder":"ann","id":"2","slots":1`).expect(429, "over the limit holder=2", "ann has 2 units")
+	acquire(`"holder":"bob","id":"3","slots":1,"where":"model=H100"`).expect(409, "needs 1 unit with model=H100")
+	acquire(`"holder":"bob","id":"4","slots":3,"where":"model=H100"`).expect(422, "over the limit holder=2")
+	acquire(`"holder":"bob","id":"4","slots":2,"where":"model=A100"`).expect(422, "asks for 2 units on one host with model=A100: there are at most 1")
+	acquire(`"holder":"bob","id":"5","slots":1,"where":"model"`).expect(400, "where", "is no condition")
+	acquire(`"holder":"bob","id":"6","slots":1,"units":["b0"]`).expect(200, `"units":["b0"]`)
+	ask(t, door, "POST", "/v1/sessions", `{"id":"s"}`).expect(200)
+	acquire(`"holder":"cyd","id":"7","slots":2,"spread":true,"wait":"1ms","session":"s"`)
+
+	ask(t, door, "PATCH", "/v1/pools/gpu", `{"units":["a0"],"why":"repair","by":"ops"}`).expect(200)
+	got := read[pools.Pool](ask(t, door, "GET", "/v1/pools/gpu?limit=3", "").expect(200, `"state":"held"`, `"why":"repair"`))
+	if got.Total != 4 || got.Held != 3 || got.Out != 1 || len(got.Units) != 3 || got.Next == "" || got.Limits[0] != "holder=2" {
+		t.Errorf("the first page is %+v", got)
+	}
+	rest := read[pools.Pool](ask(t, door, "GET", "/v1/pools/gpu?limit=3&after="+got.Next, "").expect(200, `"state":"unfit"`))
+	if len(rest.Units) != 1 || rest.Units[0].Name != "b1" || rest.Next != "" {
+		t.Errorf("the second page is %+v", rest)
+	}
+	for body, said := range map[string]string{
+		`{"units":[{"name":""}]}`:                           "unit is missing",
+		`{"units":[{"name":"x"},{"name":"x"}]}`:             "named twice",
+		`{"units":[{"name":"x","labels":{"host":"here"}}]}`: "has the label host",
+	} {
+		ask(t, door, "PUT", "/v1/pools/gpu", body).expect(400, said)
+	}
+	ask(t, door, "PUT", "/v1/pools/gpu", `{"host":"c","units":[{"name":"a0"}]}`).expect(422, "remove it there first")
+	ask(t, door, "PATCH", "/v1/pools/gpu", `{"units":["z"]}`).expect(404, "has no unit")
+}

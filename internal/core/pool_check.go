@@ -62,6 +62,8 @@ func (c *checker) pools(sp *space) {
 	c.that(counted == sp.pools.Len(), "%s: pools have %d units, %d are named", sp.name, counted, sp.pools.Len())
 }
 
+// unit checks one unit: a lease that has it knows that, it is gone if it was removed and nobody has it, and it is found
+// by its name as well as by its host.
 func (c *checker) unit(sp *space, u *pool.Unit) {
 	claim, ok := sp.claims.Get(u.Lease)
 	c.that(u.Lease == "" || ok && !claim.waiting() && claim.Resource == u.Pool &&

@@ -1,4 +1,15 @@
 // Package pools has the part of the API that is about pools: resources whose slots are units with labels, on hosts.
+// Units are set host by host, so that the agents of two hosts never undo each other's work:
+//
+//	err := pools.SetUnits(ctx, caller, "gpu", pools.UnitsRequest{Host: "node1", Units: []pools.HostUnit{
+//		{Name: "GPU-5f1c", Labels: map[string]string{"model": "H100", "memory": "80"}},
+//	}})
+//
+// They are asked for like slots of any other resource, by an acquire that may say which are good enough:
+//
+//	lease, err := caller.Acquire(ctx, v1.AcquireRequest{
+//		Resource: "gpu", Holder: "ann", Slots: 2, Where: "model=H100",
+//	})
 package pools
 
 import (

@@ -44,6 +44,18 @@ func ParseLimit(s string) (l leasehold.UnitLimit, err error) {
 	return l, nil
 }
 
+// ParseLimits reads several limits. An error is the caller's mistake.
+func ParseLimits(texts []string) (list []leasehold.UnitLimit, err error) {
+	for _, text := range texts {
+		limit, err := ParseLimit(text)
+		if err != nil {
+			return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "limits: " + err.Error()}
+		}
+		list = append(list, limit)
+	}
+	return list, nil
+}
+
 func noLimit(s string) error {
 	return fmt.Errorf("%q is no limit of units: use holder=N, label:NAME=N or prefix:TEXT=N", s)
 }

@@ -1,6 +1,3 @@
-// Package pool keeps the units of pools, and picks those that a lease gets. A pool is a resource whose slots have
-// names, labels and hosts: GPUs, phones, licences. Which of them are granted is decided from the units, from what is
-// asked for and from those who asked before alone, so that all replicas come to the same.
 package pool
 
 import (

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
@@ -79,7 +80,7 @@ func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, err
 		},
 	}
 	var err error
-	command.Definition.Limits, err = unitLimits(r.Limits)
+	command.Definition.Limits, err = pool.ParseLimits(r.Limits)
 	return command, firstError(err, checkDefine(command, r.Unclean))
 }
 
@@ -107,7 +108,7 @@ func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.De
 		return nil, invalid("nothing to change: name at least one field, such as units or hold_limit")
 	}
 	var err error
-	command.Definition.Limits, err = unitLimits(r.Limits.Value)
+	command.Definition.Limits, err = pool.ParseLimits(r.Limits.Value)
 	return command, firstError(err, checkDefine(command, r.Unclean.Value))
 }
 

@@ -5,7 +5,6 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/api/v1/pools"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
@@ -62,16 +61,4 @@ func selection(a *v1.AcquireRequest) *leasehold.Select {
 		return nil
 	}
 	return &leasehold.Select{Where: a.Where, Spread: a.Spread, Units: a.Units}
-}
-
-// unitLimits reads limits of units.
-func unitLimits(texts []string) (list []leasehold.UnitLimit, err error) {
-	for _, text := range texts {
-		limit, err := pool.ParseLimit(text)
-		if err != nil {
-			return nil, invalid("limits: %v", err)
-		}
-		list = append(list, limit)
-	}
-	return list, nil
 }

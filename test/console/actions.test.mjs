@@ -36,7 +36,9 @@ test('a lease is broken by the keyboard alone', async (page) => {
   const [last] = (await api('GET', '/v1/audit?verb=break&resource=keys/second')).items
   assert.equal(last.reason, 'by the keyboard')
   assert.equal((await api('GET', '/v1/resources/keys/first')).state, 'leased')
-  await press('Escape')
+  await press('.')
+  await page.getByText('There is nothing that you can do with keys/second now.').waitFor()
+  await press('Escape', 'Escape')
   await panel(page).waitFor({ state: 'detached' })
 })
 

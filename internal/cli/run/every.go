@@ -26,7 +26,8 @@ type everyFlags struct {
 }
 
 func (f *everyFlags) add(flags *pflag.FlagSet) {
-	flags.Var(&f.every, "at-most-every", "do nothing, and end with code 79, if it ran within this time on any machine")
+	flags.Var(&f.every, "at-most-every", "do nothing, and end with code 79, if it ran on any machine within "+
+		"this time, less 5% for a cron that is early")
 	flags.BoolVar(&f.countFailures, "count-failures", false, "with --at-most-every: a run that failed counts too")
 	flags.IntVar(&f.notDueCode, "not-due-code", cli.ExitNotDue,
 		"with --at-most-every: exit code to use if it ran lately")

@@ -34,6 +34,7 @@ const maxCommand = 1 << 20
 func (d *Door) protocol() *door.Protocol {
 	s := server.New(server.Config{
 		Commands: d.respCommands(),
+		Instead:  "LH.ACQUIRE takes a lease, LH.RECORD keeps a value, COMMAND LIST shows all commands",
 		NewBatch: func() server.Batch { return &respBatch{door: d} },
 		Open:     d.openRESP,
 		Reset:    func(c *server.Conn) { c.State.(*respConn).reset() },

@@ -222,6 +222,7 @@ func TestRESPErrors(t *testing.T) {
 		old.fails("INVALID", "PUSH needs RESP3", "LH.ACQUIRE", "r", "HOLDER", "h", "PUSH", "t")
 		c.fails("ERR", "wrong number of arguments", "LH.ACQUIRE")
 		c.fails("ERR", "unknown command", "LH.NOSUCH")
+		c.fails("ERR", "LH.ACQUIRE takes a lease", "SET", "lock", "me", "NX", "PX", "30000")
 		c.fails("ERR", "unknown subcommand", "LH.SESSION", "NOSUCH")
 		c.fails("INVALID", "at most 65536", "LH.RECORD", "PUT", "r", strings.Repeat("x", 65537))
 		if got := c.fields("LH.HELLO", "ERRORS", "json"); got["server"] != "leasehold" || got["level"] == nil {

@@ -42,6 +42,9 @@ type Config struct {
 	// Named is called when a client has said which library it uses, such as "go-redis/9.23.0". Nil: nobody is.
 	Named func(c net.Conn, library string)
 
+	// Instead is said behind the answer to an unknown command: what to send in its place. Empty: nothing.
+	Instead string
+
 	Name    string // of the server, in HELLO and INFO
 	Version string // of the server, in HELLO and INFO
 	// Info returns lines for INFO beside those that all servers have.

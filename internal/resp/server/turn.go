@@ -108,6 +108,9 @@ func (c *Conn) unknown(words [][]byte) {
 		}
 		fmt.Fprintf(&args, "'%s' ", clip(a))
 	}
+	if instead := c.server.config.Instead; instead != "" {
+		args.WriteString("; " + instead)
+	}
 	c.out.Error("ERR", fmt.Sprintf("unknown command '%s', with args beginning with: %s", clip(words[0]), &args))
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 )
@@ -47,6 +48,25 @@ func (c *call) show(filter engine.Filter, read func() (result, error)) error {
 		if r, err = c.wait(seen, stay, filter, read); err != nil {
 			return err
 		}
+	}
+	return c.sendResult(r)
+}
+
+// showList is show for what has to be read as a whole to be shown: a request that waits reads it after that, and asks
+// before it only whether it may.
+func (c *call) showList(filter engine.Filter, may func() error, read func() (result, error)) error {
+	seen, stay, err := c.readWait()
+	if err != nil {
+		return err
+	}
+	var r result
+	if seen == 0 {
+		r, err = read()
+	} else if err = may(); err == nil {
+		r, err = c.wait(seen, stay, filter, read)
+	}
+	if err != nil {
+		return err
 	}
 	return c.sendResult(r)
 }
@@ -103,16 +123,51 @@ func (c *call) wait(
 	ctx, stop := context.WithTimeout(ctx, stay+rand.N(stay/jitter+1))
 	defer stop()
 	filter.Namespace = c.namespace()
-	from := after(seen)
-	watcher, err := engine.Watch(ctx, backend.Engine(), filter, &from)
+	err = c.follow(ctx, filter, after(seen))
 	var gone *engine.GoneError
 	if errors.As(err, &gone) {
 		return c.waitAnew(ctx, seen, filter, read)
 	}
-	if err == nil {
-		_, err = watcher.Next(ctx)
-	}
 	return c.woken(ctx, seen, err, read)
+}
+
+// How long a request that waits stays at a server that hears of no leader, as at Consul's servers, and how often it
+// looks whether there is one again.
+const (
+	electionTime  = 7 * time.Second
+	electionPause = 250 * time.Millisecond
+)
+
+// follow waits for something that a filter wants, after a position. Where access is on, a watch ends while there is no
+// leader, since nobody knows who may watch. An election is waited out, in which nothing is shown: clients take an error
+// for the loss of their lock.
+func (c *call) follow(ctx context.Context, filter engine.Filter, from engine.Position) error {
+	backend := c.door.backend
+	var since time.Time // there is no leader; zero: there is one
+	for {
+		began, err := c.followOnce(ctx, filter, from)
+		if !errors.Is(err, leasehold.ErrUnavailable) {
+			return err
+		}
+		if began || since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) >= electionTime || !backend.Pause(ctx, electionPause+rand.N(electionPause)) {
+			return err
+		}
+	}
+}
+
+// followOnce is follow while there is a leader. It reports whether there was one when it began.
+func (c *call) followOnce(ctx context.Context, filter engine.Filter, from engine.Position) (began bool, err error) {
+	ctx, end := context.WithCancel(ctx) // a watch counts until then
+	defer end()
+	watcher, err := engine.Watch(ctx, c.door.backend.Engine(), filter, &from)
+	if err != nil {
+		return false, err
+	}
+	_, err = watcher.Next(ctx)
+	return true, err
 }
 
 // waitAnew waits where history no longer knows what followed an index. What tells by its own index whether it has

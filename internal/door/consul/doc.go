@@ -8,8 +8,8 @@
 //
 // A request goes through the files in one direction: door.go reads it and finds out who asks, operations.go lists all
 // that can be asked, session.go, read.go, write.go, lock.go and txn.go let the engine decide, block.go waits for
-// changes, translate.go turns records and sessions into what clients know, and errors.go says what went wrong in
-// Consul's words. agent.go answers what clients ask before they come to the point.
+// changes, answer.go counts large answers, translate.go turns records and sessions into what clients know, and
+// errors.go says what went wrong in Consul's words. agent.go answers what clients ask before they come to the point.
 //
 // What is kept of Consul, and what differs, is said in docs/doors/consul.md for users.
 package consul

@@ -31,19 +31,16 @@ type Door struct {
 	config  Config
 	verbs   map[string]*telemetry.Verb
 
-	newest atomic.Uint64 // revision that an answer of this server has shown
-	lists  door.Limit
+	newest  atomic.Uint64 // revision that an answer of this server has shown
+	answers door.Limit    // that are large
 }
-
-// maxLists is how many lists are put together at a time: each may be of all keys.
-const maxLists = 64
 
 // New returns a door to a backend.
 func New(b *door.Backend, config Config) *Door {
 	door.SetDefault(&config.Namespace, leasehold.DefaultNamespace)
 	door.SetDefault(&config.Datacenter, defaultDatacenter)
-	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}, lists: door.Limit{
-		Most: maxLists, Message: "as many lists are put together here as can be: try again in a moment",
+	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}, answers: door.Limit{
+		Most: maxLarge, Message: "as many large answers are on their way here as can be: try again in a moment",
 	}}
 	requests := b.Requests(doorName)
 	for _, o := range append(operations, unknown) {
@@ -79,6 +76,8 @@ type call struct {
 	holder  string // of a lock, for the journal
 	refusal error  // why an answer is no, for the metrics
 	waited  bool   // for a change
+
+	left func() // is called when a large answer is sent; nil: it is small
 }
 
 // ServeHTTP answers one request.
@@ -91,6 +90,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.han
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	began := time.Now()
 	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context()}
+	defer c.leave()
 	err := c.open()
 	o := find(r.Method, r.URL.Path, c.query)
 	c.name = strings.TrimPrefix(r.URL.Path, o.path)

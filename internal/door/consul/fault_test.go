@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,15 @@ type faulty struct {
 	before func(core.Command) // once
 	lose   int                // answers
 	drop   int                // commands, and the answers too
+	down   atomic.Bool        // nothing can be read
+	reads  atomic.Int64
+}
+
+func (f *faulty) Read(ctx context.Context, fn func(core.View)) error {
+	if f.reads.Add(1); f.down.Load() {
+		return engine.Unavailable("no leader")
+	}
+	return f.Engine.Read(ctx, fn)
 }
 
 func (f *faulty) Do(ctx context.Context, c core.Command) (core.Answer, error) {
@@ -140,12 +150,12 @@ func TestUndecidedCommands(t *testing.T) {
 	}
 }
 
-// Tokens of ours are those of Consul, wherever they are sent.
-func TestTokens(t *testing.T) {
-	b := newBench(t, Config{})
-	secret, hash := credential.NewToken()
-	_, other := credential.NewToken()
-	_, err := b.engine.Do(engine.WithAsker(t.Context(), &access.System), &core.ChangeAccess{Put: access.Items{
+// govern turns access on, and returns the token of ann, who may use what begins with a/, and that of root.
+func (b *bench) govern() (ann, root string) {
+	b.t.Helper()
+	ann, hash := credential.NewToken()
+	root, other := credential.NewToken()
+	_, err := b.engine.Do(engine.WithAsker(b.t.Context(), &access.System), &core.ChangeAccess{Put: access.Items{
 		Tokens: []*access.Token{{ID: "t", Hash: hash, Principal: "ann"}, {ID: "r", Hash: other, Principal: "root"}},
 		Bindings: []*access.Binding{
 			{Name: "b", Role: "member", Principal: "ann", Namespace: leasehold.DefaultNamespace, Prefix: "a/"},
@@ -153,8 +163,15 @@ func TestTokens(t *testing.T) {
 		},
 	}})
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
+	return ann, root
+}
+
+// Tokens of ours are those of Consul, wherever they are sent.
+func TestTokens(t *testing.T) {
+	b := newBench(t, Config{})
+	secret, _ := b.govern()
 	b.ask("GET /v1/kv/a/x", "").expect(403, "Permission denied")
 	b.ask("GET /v1/kv/a/x", "", "X-Consul-Token", secret).expect(404)
 	b.ask("GET /v1/kv/a/x", "", "Authorization", "Bearer "+secret).expect(404)
@@ -164,4 +181,74 @@ func TestTokens(t *testing.T) {
 	if got := b.ask("PUT /v1/kv/a/x", "v", "X-Consul-Token", secret).is("true"); got.header.Get("X-Consul-Default-Acl-Policy") != "deny" {
 		t.Errorf("the default policy is %q", got.header.Get("X-Consul-Default-Acl-Policy"))
 	}
+}
+
+// A neighbour sees and touches nothing beside what it may, and is told so: a key that it may not read is not shown as
+// one that is not there.
+func TestNeighbours(t *testing.T) {
+	b := newBench(t, Config{})
+	ann, root := b.govern()
+	as := func(who, what, body string) told { return b.ask(what, body, "X-Consul-Token", who) }
+	txn := func(ops ...string) told {
+		for i := range ops {
+			ops[i] = op(ops[i])
+		}
+		return as(ann, "PUT /v1/txn", "["+strings.Join(ops, ",")+"]")
+	}
+	as(root, "PUT /v1/kv/a/x", "x").is("true")
+	as(root, "PUT /v1/kv/b/x", "hidden").is("true")
+	held := strings.Split(as(root, "PUT /v1/session/create", short).expect(200).body, `"`)[3]
+	as(root, "PUT /v1/kv/a/lock?acquire="+held, "").is("true")
+
+	as(ann, "GET /v1/kv/?keys&separator=/", "").is(`["a/"]`)
+	if got := as(ann, "GET /v1/kv/?recurse", "").expect(200, "a/x"); strings.Contains(got.body, "b/x") {
+		t.Errorf("the list shows %s", got.body)
+	}
+	for _, what := range []string{
+		"GET /v1/kv/b/x", "GET /v1/kv/b/?recurse", "GET /v1/kv/b/?keys", "GET /v1/kv/b/x?index=1",
+		"GET /v1/kv/b/?recurse&index=1", "GET /v1/kv/a/../b/x", "GET /v1/kv/a%2F..%2Fb/x", "PUT /v1/kv/b/y",
+		"DELETE /v1/kv/b/x", "DELETE /v1/kv/?recurse", "PUT /v1/kv/a/lock?release=" + held, "DELETE /v1/kv/a/lock",
+	} {
+		as(ann, what, "").expect(403, "Permission denied")
+	}
+	for _, op := range []string{
+		"get b/x", "get-or-empty b/x", "check-not-exists b/x", "check-index b/x 2", "check-session b/x s", "get-tree b/",
+		"set b/x  y", "delete b/x", "delete-tree b/", "delete-cas b/x 2", "unlock a/lock " + held,
+	} {
+		txn("get a/x", op).expect(403, "Permission denied")
+	}
+	as(ann, "PUT /v1/kv/a/x?acquire="+held, "").expect(500, "invalid session")
+	as(ann, "GET /v1/session/list", "").is("[]")
+	as(ann, "GET /v1/session/info/"+held, "").is("[]")
+	as(ann, "PUT /v1/session/renew/"+held, "").expect(404)
+	as(ann, "PUT /v1/session/destroy/"+held, "")
+	as(root, "GET /v1/session/info/"+held, "").expect(200, held)
+}
+
+// Where access is on, watches end while there is no leader. A blocking query waits an election out: its client would
+// take an error for the loss of its lock.
+func TestBlockingOutlastsAnElection(t *testing.T) {
+	inTrouble(t, func(t *testing.T, b *bench, f *faulty) {
+		ann, _ := b.govern()
+		b.ask("PUT /v1/kv/a/x", "1", "X-Consul-Token", ann).is("true")
+		index := b.ask("GET /v1/kv/a/x?token="+ann, "").index()
+		key := b.later("GET /v1/kv/a/x?index=" + index + "&token=" + ann)
+		tree := b.later("GET /v1/kv/a/?recurse&index=" + index + "&token=" + ann)
+		for range 3 {
+			time.Sleep(time.Minute)
+			f.down.Store(true)
+			time.Sleep(2500 * time.Millisecond)
+			f.down.Store(false)
+			time.Sleep(time.Second)
+		}
+		pending(t, key)
+		pending(t, tree)
+		b.ask("PUT /v1/kv/a/x", "2", "X-Consul-Token", ann).is("true")
+		(<-key).expect(200, `"Value":"Mg=="`)
+		(<-tree).expect(200, `"Value":"Mg=="`)
+		// Without a leader for longer, it is told.
+		key = b.later("GET /v1/kv/a/x?index=" + b.ask("GET /v1/kv/a/x?token="+ann, "").index() + "&token=" + ann)
+		f.down.Store(true)
+		(<-key).expect(500, "No cluster leader")
+	})
 }

@@ -111,16 +111,13 @@ func (c *call) record(key string) (record *leasehold.Record, now leasehold.Revis
 	return record, now, err
 }
 
-// maxAnswer is how many bytes of keys and values one answer has.
-const maxAnswer = 64 << 20
-
 // listEntries shows all keys that begin with a prefix, with their values.
 func (c *call) listEntries() error {
 	prefix, err := c.key()
 	if err != nil {
 		return err
 	}
-	return c.show(engine.Filter{Prefix: prefix, Kinds: keyEvents}, func() (r result, err error) {
+	return c.showTree(prefix, func() (r result, err error) {
 		for range door.MaxLooks {
 			if r, err = c.readEntries(prefix); !errors.Is(err, errReplaced) {
 				return r, err
@@ -128,6 +125,15 @@ func (c *call) listEntries() error {
 		}
 		return r, busy(prefix)
 	})
+}
+
+// showTree shows what is read of the keys with a prefix.
+func (c *call) showTree(prefix string, read func() (result, error)) error {
+	may := func() error {
+		_, err := c.page(core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: true, Most: 1})
+		return err
+	}
+	return c.showList(engine.Filter{Prefix: prefix, Kinds: keyEvents}, may, read)
 }
 
 // readEntries reads all keys with a prefix and their values.
@@ -140,8 +146,8 @@ func (c *call) readEntries(prefix string) (result, error) {
 	size := 0
 	for _, r := range records {
 		shown, err := c.door.entry(c, r)
-		if size += len(shown.Key) + len(shown.Value); err == nil && size > maxAnswer {
-			err = tooMuch(prefix)
+		if size += len(shown.Key) + len(shown.Value); err == nil {
+			err = c.grown(listOf(prefix), size)
 		}
 		if err != nil {
 			return result{}, err
@@ -161,7 +167,7 @@ func (c *call) listKeys() error {
 	if !c.query.Has("separator") {
 		separator = c.query.Get("seperator") // so it was spelt once, and clients still do
 	}
-	return c.show(engine.Filter{Prefix: prefix, Kinds: keyEvents}, func() (result, error) {
+	return c.showTree(prefix, func() (result, error) {
 		records, now, err := c.tree(prefix, true)
 		if err != nil {
 			return result{}, err
@@ -188,19 +194,9 @@ func upTo(key string, prefix int, separator string) string {
 	return key
 }
 
-func tooMuch(prefix string) error {
-	return failed(leasehold.Limited, "the keys below %q have more than %d bytes: ask for fewer, or for ?keys", prefix,
-		maxAnswer)
-}
-
 // tree reads all records that begin with a prefix, all as of one revision. A state is read a page at a time, so that
 // nobody waits long for it; if the rest is gone from history by then, all is read anew.
 func (c *call) tree(prefix string, keysOnly bool) (records []*leasehold.Record, now leasehold.Revision, err error) {
-	leave, err := c.door.lists.Enter()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer leave()
 	for range door.MaxLooks {
 		q := core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: keysOnly}
 		if records, now, err = c.treeOnce(q); !errors.Is(err, leasehold.ErrLost) {
@@ -222,10 +218,10 @@ func (c *call) treeOnce(q core.RecordQuery) (all []*leasehold.Record, now leaseh
 		for _, r := range page.Records {
 			size += len(r.Path) + len(r.Value)
 		}
-		switch {
-		case size > maxAnswer:
-			return nil, 0, tooMuch(prefix)
-		case page.Next() == "":
+		if err := c.grown(listOf(prefix), size); err != nil {
+			return nil, 0, err
+		}
+		if page.Next() == "" {
 			return all, page.Revision, nil
 		}
 		q.From, q.Revision = page.Next()+"\x00", page.Revision

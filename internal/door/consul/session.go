@@ -252,7 +252,15 @@ func (c *call) sessionInfo() error {
 
 // listSessions shows all sessions.
 func (c *call) listSessions() error {
-	return c.show(engine.Filter{Kinds: sessionEvents}, func() (result, error) { return c.allSessions() })
+	return c.showSessions(c.allSessions)
+}
+
+// showSessions shows what is read of all sessions.
+func (c *call) showSessions(read func() (result, error)) error {
+	may := func() error {
+		return c.look(func(v core.View) { _, _ = v.Sessions(c.namespace(), "", "", 1) })
+	}
+	return c.showList(engine.Filter{Kinds: sessionEvents}, may, read)
 }
 
 // nodeSessions shows the sessions of a node. All are of the one that there is.
@@ -260,7 +268,7 @@ func (c *call) nodeSessions() error {
 	if c.name == "" {
 		return badRequest("Missing node name")
 	}
-	return c.show(engine.Filter{Kinds: sessionEvents}, func() (result, error) {
+	return c.showSessions(func() (result, error) {
 		r, err := c.allSessions()
 		if c.name != nodeName {
 			r.value = []session{}
@@ -269,14 +277,12 @@ func (c *call) nodeSessions() error {
 	})
 }
 
+// sessionSize is about how many bytes a session has in an answer, beside its name and id.
+const sessionSize = 200
+
 // allSessions reads all sessions, some at a time: one that is opened or ended meanwhile may be among them or not.
 func (c *call) allSessions() (r result, err error) {
-	leave, err := c.door.lists.Enter()
-	if err != nil {
-		return r, err
-	}
-	defer leave()
-	list := []session{}
+	list, size := []session{}, 0
 	for next, more := "", true; more; {
 		var page []leasehold.Session
 		err := c.look(func(v core.View) {
@@ -290,6 +296,10 @@ func (c *call) allSessions() (r result, err error) {
 		}
 		for _, s := range page {
 			list = append(list, sessionOf(s))
+			size += sessionSize + len(s.ID) + len(list[len(list)-1].Name)
+		}
+		if err := c.grown("of sessions", size); err != nil {
+			return r, err
 		}
 		more = next != ""
 	}

@@ -96,6 +96,7 @@ type transaction struct {
 	// What has come of it so far.
 	gone     []string // prefixes of which all is deleted
 	results  []txnResult
+	size     int     // bytes of keys and values that they show
 	fresh    []shown // results that show what the transaction writes
 	failures []txnError
 }
@@ -146,7 +147,7 @@ func (t *transaction) run() error {
 
 // step tries the transaction out, and does it.
 func (t *transaction) step() (done bool, err error) {
-	t.results, t.fresh, t.failures, t.gone = []txnResult{}, nil, nil, nil
+	t.results, t.size, t.fresh, t.failures, t.gone = []txnResult{}, 0, nil, nil, nil
 	if done, err := t.read(); !done || err != nil {
 		return false, err
 	}
@@ -192,8 +193,22 @@ func (t *transaction) read() (done bool, err error) {
 		if done, err = t.readTree(i); !done {
 			return false, err
 		}
+		if err = t.mayRead(&t.ops[i]); err != nil {
+			return false, err
+		}
 	}
 	return err == nil, err
+}
+
+// mayRead returns an error if an operation is about a key that the asker may not read. A look at several keys hides
+// such a key, and to delete it would be to do nothing. Whether it may be set, the command decides.
+func (t *transaction) mayRead(op *kvOp) error {
+	d := t.drafts[op.Key]
+	if t.proof == nil || d == nil || d.was != nil || op.Verb == verbSet {
+		return nil
+	}
+	_, _, err := t.record(op.Key)
+	return err
 }
 
 // readTree reads the keys with the prefix that an operation is about, if it has to know them.

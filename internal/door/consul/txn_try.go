@@ -148,14 +148,9 @@ func (t *transaction) showTree(prefix string) error {
 		}
 	}
 	slices.Sort(keys)
-	size := 0
 	for _, key := range keys {
-		d := t.drafts[key]
-		if err := t.showKey(d); err != nil {
+		if err := t.showKey(t.drafts[key]); err != nil {
 			return err
-		}
-		if size += len(key) + len(t.results[len(t.results)-1].KV.Value); size > maxAnswer {
-			return tooMuch(prefix)
 		}
 	}
 	return nil
@@ -164,14 +159,13 @@ func (t *transaction) showTree(prefix string) error {
 // showKey shows a key with its value.
 func (t *transaction) showKey(d *draft) error {
 	if d.written {
-		t.show(d, d.entry)
-		return nil
+		return t.show(d, d.entry)
 	}
 	e, err := t.door.entry(t.call, d.was)
-	if err == nil {
-		t.show(d, e)
+	if err != nil {
+		return err
 	}
-	return err
+	return t.show(d, e)
 }
 
 // showWithout shows a key without its value.
@@ -183,13 +177,14 @@ func (t *transaction) showWithout(d *draft) (err error) {
 		}
 	}
 	e.Value = nil
-	t.show(d, e)
-	return nil
+	return t.show(d, e)
 }
 
-func (t *transaction) show(d *draft, e entry) {
+func (t *transaction) show(d *draft, e entry) error {
 	t.results = append(t.results, txnResult{&e})
+	t.size += len(e.Key) + len(e.Value)
 	if d.written {
 		t.fresh = append(t.fresh, shown{&e, d})
 	}
+	return t.grown("of the transaction", t.size)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -73,10 +74,12 @@ func (c *call) conflicting(names ...string) error {
 			found++
 		}
 	}
-	if found > 1 {
-		return badRequest("Conflicting flags: %s\n", c.query.Encode())
+	if found <= 1 {
+		return nil
 	}
-	return nil
+	told := maps.Clone(c.query)
+	told.Del("token") // the journal keeps what is refused
+	return badRequest("Conflicting flags: %s\n", told.Encode())
 }
 
 // number reads a parameter that is a number; 0 if it is not there.

@@ -1,0 +1,95 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A stuck reader takes nothing of an answer until its context ends.
+type stuck struct {
+	*httptest.ResponseRecorder
+	ctx context.Context
+}
+
+func (s stuck) Write([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+// Large answers are counted until they are sent. Who comes meanwhile waits for its turn; small answers do not.
+func TestSlowReadersOfLargeAnswers(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		b.ask("PUT /v1/kv/small/a", "1").is("true")
+		for i := range 3 {
+			b.ask(fmt.Sprintf("PUT /v1/kv/large/%d", i), strings.Repeat("x", 40<<10)).is("true")
+		}
+		slow, end := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range maxLarge {
+			all.Go(func() {
+				b.door.ServeHTTP(stuck{httptest.NewRecorder(), slow}, httptest.NewRequest("GET", "/v1/kv/large/?recurse", nil))
+			})
+		}
+		synctest.Wait()
+		b.ask("GET /v1/kv/small/?recurse", "").expect(200)
+		b.ask("GET /v1/kv/large/?keys", "").expect(200)
+		b.ask("GET /v1/kv/large/?recurse", "").expect(429)
+		wait := b.later("GET /v1/kv/large/?recurse")
+		pending(t, wait)
+		end()
+		all.Wait()
+		(<-wait).expect(200)
+		if n := b.door.answers.Now(); n != 0 {
+			t.Errorf("%d answers are counted, and none is on its way", n)
+		}
+	})
+}
+
+// A short transaction cannot ask for an answer that is longer than one may be.
+func TestTransactionsHaveShortAnswers(t *testing.T) {
+	b := newBench(t, Config{})
+	for i := range 20 {
+		b.ask(fmt.Sprintf("PUT /v1/kv/a/%d", i), strings.Repeat("x", 40<<10)).is("true")
+	}
+	b.txn(slices.Repeat([]string{"get-tree a/"}, maxOps)...).expect(500, "has more than 67108864 bytes")
+	b.txn(slices.Repeat([]string{"get-tree a/"}, 8)...).expect(200)
+}
+
+// Lists that wait are not read before there is something new.
+func TestListsThatWaitAreReadOnce(t *testing.T) {
+	inTrouble(t, func(t *testing.T, b *bench, f *faulty) {
+		for i := range 3 {
+			for j := range 40 {
+				b.ask(fmt.Sprintf("PUT /v1/kv/a/%d/%d", i, j), strings.Repeat("x", 60<<10)).is("true")
+			}
+		}
+		index := b.ask("GET /v1/kv/a/?recurse", "").index()
+		f.reads.Store(0)
+		b.ask("GET /v1/kv/a/?recurse", "").expect(200)
+		whole := f.reads.Swap(0)
+		wait := b.later("GET /v1/kv/a/?recurse&index=" + index)
+		if n := f.reads.Load(); n >= whole {
+			t.Errorf("%d reads were done for a request that waits, and %d are all that there is", n, whole)
+		}
+		time.Sleep(time.Second)
+		b.ask("PUT /v1/kv/a/0/0", "new").is("true")
+		(<-wait).expect(200)
+	})
+}
+
+// Nobody's credential is told again, or kept in the journal.
+func TestTokensAreNotRepeated(t *testing.T) {
+	b := newBench(t, Config{})
+	for _, what := range []string{"PUT /v1/kv/a?cas=1&acquire=x&token=lh_secret", "DELETE /v1/kv/a?cas=1&recurse&token=lh_secret"} {
+		if got := b.ask(what, "").expect(400, "Conflicting flags: "); strings.Contains(got.body, "secret") {
+			t.Errorf("%s is answered %s", what, got.body)
+		}
+	}
+}

@@ -26,7 +26,8 @@ type options struct {
 	renewal   Renewal
 	progress  func(Waiting)
 	session   *Session
-	noSlots   bool // less than one slot was asked for
+	selects   *leasehold.Select // of the first resource
+	noSlots   bool              // less than one slot was asked for
 	value     []byte
 }
 
@@ -90,6 +91,30 @@ func Slots(n, of int) Option {
 			o.items[i].Slots, o.items[i].Capacity = n, of
 		}
 	}
+}
+
+// Where acquires only units of a pool that meet conditions, such as "model=H100, memory>=40". They are of the first
+// resource that is asked for. Slots says how many; all are on one host unless Spread is given, too. The request gets
+// all of them or waits: nobody ever holds a part of what it asked for.
+func Where(conditions string) Option { return func(o *options) { o.sel().Where = conditions } }
+
+// Spread lets the units of a pool be on several hosts.
+func Spread() Option { return func(o *options) { o.sel().Spread = true } }
+
+// Units acquires exactly these units of a pool. They say how many slots that is.
+func Units(names ...string) Option {
+	return func(o *options) {
+		o.sel().Units = names
+		Slots(len(names), 0)(o)
+	}
+}
+
+// sel returns what is selected, to be changed.
+func (o *options) sel() *leasehold.Select {
+	if o.selects == nil {
+		o.selects = new(leasehold.Select)
+	}
+	return o.selects
 }
 
 // In binds the lease to a session. It ends with the session, whose TTL and Renew apply.

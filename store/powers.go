@@ -32,6 +32,7 @@ const (
 	FairQueue    Power = "a fair queue"    // waiters are granted in the order of their arrival
 	Slots        Power = "slots"           // Request.Slots, Shared and Capacity
 	Several      Power = "several at once" // Request.Also
+	Selection    Power = "selecting units" // Request.Select
 	Priority     Power = "priority"
 	Grace        Power = "grace"
 	HoldLimit    Power = "hold limit"

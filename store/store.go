@@ -80,11 +80,12 @@ type Request struct {
 
 	// What follows needs a Power of its own.
 	Session   string
-	Party     string // who waits, in a cycle of waiters; a store without Parties ignores it
-	Shared    bool   // one slot, of however many there are
-	Slots     int    // how many slots; 0: all of them, exclusively
-	Capacity  int    // with Slots: how many there are, if no definition says
-	Also      []Item // further resources, granted at the same moment
+	Party     string            // who waits, in a cycle of waiters; a store without Parties ignores it
+	Shared    bool              // one slot, of however many there are
+	Slots     int               // how many slots; 0: all of them, exclusively
+	Capacity  int               // with Slots: how many there are, if no definition says
+	Also      []Item            // further resources, granted at the same moment
+	Select    *leasehold.Select // which units of a pool; nil: any, on one host
 	Grace     time.Duration
 	HoldLimit time.Duration
 	Priority  int

@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/kubernetes"
 	"github.com/leasehold/leasehold/internal/cli/lease"
 	"github.com/leasehold/leasehold/internal/cli/login"
+	"github.com/leasehold/leasehold/internal/cli/pool"
 	"github.com/leasehold/leasehold/internal/cli/record"
 	"github.com/leasehold/leasehold/internal/cli/resource"
 	"github.com/leasehold/leasehold/internal/cli/run"
@@ -86,7 +87,7 @@ func (p *program) contents() []cli.Chapter {
 			lease.Break(a), lease.Ask(a), lease.Move(a), lease.Acknowledge(a),
 		}},
 		{Title: "Set rules for resources", Commands: []*cobra.Command{
-			resource.Define(a), resource.Undefine(a), resource.Definitions(a), lease.Advise(a),
+			resource.Define(a), resource.Undefine(a), resource.Definitions(a), lease.Advise(a), pool.Command(a),
 		}},
 		{Title: "Keep records", Commands: []*cobra.Command{
 			record.Get(a), record.Put(a), record.Delete(a), record.List(a), record.Versions(a), record.Rollback(a),

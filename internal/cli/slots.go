@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/api/v1/pools"
 )
 
 // Wanted is how much of a resource is asked for.
@@ -34,11 +35,25 @@ func (w Wanted) Of(ctx context.Context, c *Conn, resource string) (slots, capaci
 		return 0, 0, err
 	case w.Slots.Given && c.Level() >= v1.LevelChange: // servers before that do not know the word
 		return int(v1.AllSlots), 0, nil
-	case w.Slots.Given || n < 2 && len(d.Units) == 0:
+	case w.Slots.Given:
 		return 0, 0, nil
+	case n < 2 && len(d.Units) == 0:
+		return ofHosts(ctx, c, resource), 0, nil
 	default:
 		return 1, n, nil
 	}
+}
+
+// ofHosts returns 1 for a pool whose hosts say which units it has, and 0 for what is no such pool. Whatever else goes
+// wrong is for the acquire to say.
+func ofHosts(ctx context.Context, c *Conn, resource string) int {
+	if c.Level() < v1.LevelChange {
+		return 0
+	}
+	if _, err := pools.Get(ctx, c.Caller, resource, pools.Query{Limit: 1, Queue: 1}); err != nil {
+		return 0
+	}
+	return 1
 }
 
 // unseen returns why nothing can be acquired whose definition may not be read; nil: the acquire will say so. Who may

@@ -42,6 +42,9 @@ func acquireRequest(r store.Request) v1.AcquireRequest {
 		Grace:  v1.Duration(r.Grace), HoldLimit: v1.Duration(r.HoldLimit), Priority: r.Priority,
 		Wait: v1.Duration(r.Wait),
 	}
+	if r.Select != nil {
+		request.Where, request.Spread, request.Units = r.Select.Where, r.Select.Spread, r.Select.Units
+	}
 	if r.Session == "" {
 		request.TTL = v1.TTL{Duration: v1.Duration(r.TTL)}
 	}

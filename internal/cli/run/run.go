@@ -29,6 +29,9 @@ type runFlags struct {
 	wait      cli.Span
 	heldCode  int
 	wanted    cli.Wanted
+	where     string
+	spread    bool
+	unit      []string
 	terraform string
 }
 
@@ -105,6 +108,10 @@ func (f *runFlags) addSlots(flags *pflag.FlagSet) {
 	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several "+
 		"are defined, else all)")
 	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.StringVar(&f.where, "where", "", "of a pool, take only units that meet conditions, such as "+
+		"model=H100,memory>=40")
+	flags.BoolVar(&f.spread, "spread", false, "of a pool, the units may be on several hosts")
+	flags.StringArrayVar(&f.unit, "unit", nil, "of a pool, take this unit; may be given again")
 	flags.StringArrayVar(&f.unitsEnv, "units-env", nil, "environment variable for the names of the units, such as "+
 		"CUDA_VISIBLE_DEVICES; may be given again")
 }
@@ -222,6 +229,15 @@ func (f *runFlags) items(ctx context.Context, c *cli.Conn, names []string) ([]cl
 
 func (f *runFlags) options(e *job) []client.Option {
 	options := e.options()
+	if f.where != "" {
+		options = append(options, client.Where(f.where))
+	}
+	if f.spread {
+		options = append(options, client.Spread())
+	}
+	if len(f.unit) > 0 {
+		options = append(options, client.Units(f.unit...))
+	}
 	switch {
 	case f.noWait:
 		options = append(options, client.Wait(0))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/api/v1/pools"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/config"
@@ -44,6 +45,10 @@ func (f *jobFlags) findUnits(ctx context.Context, c *cli.Conn, names []string) e
 			return err
 		}
 		units = append(units, d.Units...)
+		// Of a pool with hosts the definition says nothing: one unit is enough to know that they have names.
+		if pool, err := pools.Get(ctx, c.Caller, name, pools.Query{Limit: 1, Queue: 1}); err == nil && pool.Total > 0 {
+			units = append(units, name)
+		}
 	}
 	return f.checkUnits(c, names, units)
 }

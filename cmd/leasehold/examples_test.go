@@ -89,6 +89,8 @@ var elsewhere = []struct{ prefix, why, file string }{
 	{"leasehold login", "it needs a server with access on", "testdata/login.txtar"},
 	{"leasehold logout", "it needs a server with access on", "testdata/login.txtar"},
 	{"leasehold context", "it needs a person's contexts", "testdata/context.txtar"},
+	{"leasehold guard", "it needs a repository", "testdata/guard.txtar"},
+	{"git config", "it needs a repository", ""},
 	{"kubectl ", "the real one is in test/compat/kubernetes", ""},
 	{"leasehold kubernetes config --server", "it needs a server with certificates", "testdata/kubernetes.txtar"},
 	{"leasehold kubernetes credential", "it needs somebody who has logged in", "testdata/kubernetes.txtar"},

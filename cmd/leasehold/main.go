@@ -96,7 +96,7 @@ func (p *program) contents() []cli.Chapter {
 			terraform.Command(a), state.Command(a), azure.Command(a), kubernetes.Command(a),
 		}},
 		{Title: "Let agents work", Commands: []*cobra.Command{
-			agent.MCP(a),
+			agent.MCP(a), agent.Setup(a), agent.Prime(a), agent.Guard(a),
 		}},
 		{Title: "Operate a server", Commands: []*cobra.Command{
 			server.Serve(a, p.Outside), server.Demo(a, p.Outside), server.Config(a),

@@ -28,17 +28,22 @@ func startConsul(on *stage.Stage, config Config) *Server {
 	return s
 }
 
-// A consulClient has one connection for its requests, and others for those that wait: each lock that is
-// held has one, by which the library hears of its loss.
+// A consulClient has one connection for its requests, one for those that end the session of its last lock, and others
+// for those that wait: each lock that is held has one, by which the library hears of its loss.
 type consulClient struct {
 	*api.Client
 	transport *http.Transport
 }
 
 func dialConsul(_ context.Context, s *Server, d Dialing) (Client, error) {
-	t := &http.Transport{MaxIdleConnsPerHost: max(2, 2*d.Users)}
+	t := &http.Transport{MaxIdleConnsPerHost: max(3, 3*d.Users)}
 	c, err := api.NewClient(&api.Config{Address: s.first(d)[0], HttpClient: &http.Client{Transport: t}})
 	return consulClient{c, t}, err
+}
+
+// dialLeaseholdConsul connects to the port of Leasehold for clients of Consul.
+func dialLeaseholdConsul(ctx context.Context, s *Server, d Dialing) (Client, error) {
+	return dialConsul(ctx, &Server{Addresses: s.consul}, d)
 }
 
 func (c consulClient) Close() { c.transport.CloseIdleConnections() }

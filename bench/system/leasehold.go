@@ -27,13 +27,16 @@ import (
 )
 
 func startLeasehold(on *stage.Stage, config Config) *Server {
-	l := peer.StartLeasehold(on, peer.LeaseholdConfig{Binary: config.Binary, Members: config.Nodes, Etcd: true})
+	l := peer.StartLeasehold(on, peer.LeaseholdConfig{
+		Binary: config.Binary, Members: config.Nodes, Etcd: true, Consul: true,
+	})
 	s := &Server{
 		Version: versionOf(config.Binary, "version"), Setup: "each answer is durable",
 		Addresses: l.URLs(), Leader: func() *peer.Server { return &l.Leader().Server },
 	}
 	for _, m := range l.Members {
-		s.Nodes, s.etcd = append(s.Nodes, &m.Server), append(s.etcd, m.EtcdURL)
+		s.Nodes = append(s.Nodes, &m.Server)
+		s.etcd, s.consul = append(s.etcd, m.EtcdURL), append(s.consul, m.ConsulURL)
 	}
 	s.Count = func(ctx context.Context) (int, error) {
 		n, err := read(ctx, s.Addresses[0], metric.Leases.Name)

@@ -28,6 +28,7 @@ var All = []System{
 	{"leasehold-http", "leasehold", "package client over HTTP", dialLeaseholdHTTP},
 	{"leasehold-etcd", "leasehold", "as etcd, at the door for its clients", dialLeaseholdEtcd},
 	{"leasehold-etcd-stream", "leasehold", "as etcd-stream, at the door for etcd's clients", dialLeaseholdEtcdStream},
+	{"leasehold-consul", "leasehold", "as consul, at the door for its clients", dialLeaseholdConsul},
 	{"leasehold-kubernetes", "leasehold", "as kubernetes", dialLeaseholdKubernetes},
 	{"redis", "redis", "redsync over go-redis", dialRedis},
 	{"rueidis", "redis", "rueidis: SET NX PX, and a script that compares and deletes", dialRueidis},
@@ -154,6 +155,7 @@ type Server struct {
 	Nodes     []*peer.Server
 
 	etcd       []string         // where Leasehold has its port for clients of etcd
+	consul     []string         // and for those of Consul
 	kubernetes *peer.Kubernetes // if that is what it is
 
 	// What follows is nil where it cannot be said.

@@ -65,11 +65,11 @@ func keepers(s Size) int  { return s.Keepers }
 var All = []Workload{
 	{
 		Name: "cycle-1", Title: title("acquire and release, one client"), Nodes: []int{1},
-		Systems: append(usual, "etcd-own"), Columns: rates("cycles"), run: cycles(one),
+		Systems: append(usual, "leasehold-consul", "etcd-own"), Columns: rates("cycles"), run: cycles(one),
 	}, {
 		Name: "cycle-64", Title: title("acquire and release, %d clients with a connection each", clients),
-		Nodes: []int{1, 3}, Systems: append(usual, "leasehold-etcd", "rueidis", "etcd-own", "etcd-raw"),
-		Columns: rates("cycles"), run: cycles(clients),
+		Nodes: []int{1, 3}, Columns: rates("cycles"), run: cycles(clients),
+		Systems: append(usual, "leasehold-etcd", "leasehold-consul", "rueidis", "etcd-own", "etcd-raw"),
 	}, {
 		Name: "cycle-512", Title: title("acquire and release, %d clients with a connection each", many),
 		Nodes: []int{1}, Systems: usual, Columns: rates("cycles"), run: cycles(many),
@@ -80,8 +80,8 @@ var All = []Workload{
 	}, {
 		Name: "renew-64", Title: title("renew, %d clients with a connection each", clients),
 		Nodes: []int{1, 3}, Columns: rates("renewals"), run: renewals,
-		Systems: append(usual, "leasehold-etcd", "leasehold-etcd-stream", "etcd-stream", "leasehold-kubernetes",
-			"kubernetes", "rueidis"),
+		Systems: append(usual, "leasehold-etcd", "leasehold-etcd-stream", "etcd-stream", "leasehold-consul",
+			"leasehold-kubernetes", "kubernetes", "rueidis"),
 	}, {
 		Name: "renew-shared", Title: title("renew, %d goroutines on one client", clients),
 		Nodes: []int{1}, Systems: append(usual, "leasehold-etcd", "rueidis"), Columns: rates("renewals"),
@@ -100,7 +100,8 @@ var All = []Workload{
 		Nodes: []int{1}, Systems: sessionful, run: groupRenewals(ten), Columns: bySession,
 	}, {
 		Name: "handover", Title: title("hand over among %d, who ask again at once", takers),
-		Nodes: []int{1, 3}, Systems: append(usual, "leasehold-etcd", "rueidislock", "etcd-own"), run: handOvers,
+		Nodes: []int{1, 3}, run: handOvers,
+		Systems: append(usual, "leasehold-etcd", "leasehold-consul", "rueidislock", "etcd-own"),
 		Columns: rates("hand-overs",
 			report.Column{Key: "least", Title: "least"}, report.Column{Key: "most", Title: "most"}),
 	}, {

@@ -118,7 +118,7 @@ func (c *call) wait(
 	defer leave()
 	c.waited = true
 	door.Unhurried(c.w)
-	ctx, cancel := backend.Staying(c.signed(), c.proof)
+	ctx, cancel := backend.Staying(c.ctx, c.proof)
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, stay+rand.N(stay/jitter+1))
 	defer stop()

@@ -68,7 +68,7 @@ type call struct {
 	engine *door.Witness
 	w      http.ResponseWriter
 	r      *http.Request
-	ctx    context.Context   // of the request, with who sends it
+	ctx    context.Context   // of the request, with who sends it and from where
 	proof  *credential.Proof // who sends it; nil: access is off
 	query  url.Values
 	name   string // what follows the path of the operation
@@ -96,6 +96,7 @@ func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	c.name = strings.TrimPrefix(r.URL.Path, o.path)
 	if refusal == nil && err == nil {
 		refusal = c.login()
+		c.ctx = engine.WithOrigin(c.ctx, c.origin())
 	}
 	if err = cmp.Or(refusal, err); err == nil {
 		err = o.serve(c)
@@ -160,16 +161,13 @@ func (c *call) secret() string {
 	return strings.TrimSpace(value)
 }
 
-// signed is the request's context, with where the request comes from.
-func (c *call) signed() context.Context { return engine.WithOrigin(c.ctx, c.origin()) }
-
 // origin is where the request comes from: the address of the connection, whatever a header says.
 func (c *call) origin() leasehold.Origin {
 	return leasehold.Origin{Actor: door.Principal(c.proof), Address: c.r.RemoteAddr, Door: doorName}
 }
 
 // do carries out a command.
-func (c *call) do(command core.Command) (core.Answer, error) { return c.engine.Do(c.signed(), command) }
+func (c *call) do(command core.Command) (core.Answer, error) { return c.engine.Do(c.ctx, command) }
 
 // patiently carries out a command that may be done twice.
 func (c *call) patiently(command core.Command) (answer core.Answer, err error) {
@@ -181,7 +179,7 @@ func (c *call) patiently(command core.Command) (answer core.Answer, err error) {
 }
 
 // look reads the state of the engine.
-func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.signed(), fn) }
+func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.ctx, fn) }
 
 // namespace keeps everything.
 func (c *call) namespace() string { return c.door.config.Namespace }
@@ -205,6 +203,19 @@ func (d *Door) showed(r leasehold.Revision) {
 // writeTime is how long a reader may take for an answer.
 const writeTime = 30 * time.Second
 
+// The values of headers that are the same in many answers, which share them.
+var (
+	jsonType      = []string{"application/json"}
+	jsonErrorType = []string{"application/json; charset=utf-8"}
+	textType      = []string{"text/plain; charset=utf-8"}
+	noSniff       = []string{"nosniff"}
+	varies        = []string{"Accept-Encoding"}
+	denies        = []string{"deny"}
+	allows        = []string{"allow"}
+	known         = []string{"true"}
+	noDelay       = []string{"0"}
+)
+
 // send answers with something as JSON.
 func (c *call) send(value any) error { return c.sendAs(http.StatusOK, value) }
 
@@ -217,9 +228,9 @@ func (c *call) sendAs(status int, value any) error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Content-Type", "application/json")
-	if status != http.StatusOK {
-		c.w.Header().Set("Content-Type", "application/json; charset=utf-8") // as Consul has it
+	h := c.w.Header()
+	if h["Content-Type"] = jsonType; status != http.StatusOK {
+		h["Content-Type"] = jsonErrorType // as Consul has it
 	}
 	c.sendBytes(status, text)
 	return nil
@@ -227,32 +238,29 @@ func (c *call) sendAs(status int, value any) error {
 
 // sendText answers with a line of text.
 func (c *call) sendText(status int, text string) {
-	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	c.w.Header()["Content-Type"] = textType
 	c.sendBytes(status, []byte(text))
 }
 
 func (c *call) sendBytes(status int, text []byte) {
 	h := c.w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Vary", "Accept-Encoding")
-	h.Set("X-Consul-Default-Acl-Policy", c.aclPolicy())
+	h["X-Content-Type-Options"], h["Vary"], h["X-Consul-Default-Acl-Policy"] = noSniff, varies, c.aclPolicy()
 	door.WriteWithin(c.w, writeTime)
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(text) // whether it arrives is not for us to know
 }
 
 // aclPolicy is what nobody allowed means.
-func (c *call) aclPolicy() string {
+func (c *call) aclPolicy() []string {
 	if !c.door.backend.Starting() && c.door.backend.AccessOn() {
-		return "deny"
+		return denies
 	}
-	return "allow"
+	return allows
 }
 
 // setMeta sets the headers of an answer about the state, which was so at an index.
 func (c *call) setMeta(index uint64) {
 	h := c.w.Header()
-	h.Set("X-Consul-Index", strconv.FormatUint(max(1, index), 10))
-	h.Set("X-Consul-Knownleader", "true")
-	h.Set("X-Consul-Lastcontact", "0")
+	h["X-Consul-Index"] = []string{strconv.FormatUint(max(1, index), 10)}
+	h["X-Consul-Knownleader"], h["X-Consul-Lastcontact"] = known, noDelay
 }

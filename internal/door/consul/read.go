@@ -278,7 +278,7 @@ func (d *Door) large(c *call, r *leasehold.Record) ([]byte, error) {
 	if values == nil {
 		return nil, engine.Unavailable("this server keeps no large values: ask another one")
 	}
-	reader, err := values.OpenValue(c.signed(), *r.Large)
+	reader, err := values.OpenValue(c.ctx, *r.Large)
 	if errors.Is(err, leasehold.ErrNotFound) {
 		return nil, errReplaced
 	}

@@ -2,6 +2,7 @@ package consul
 
 import (
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,7 +159,12 @@ func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+	text := make([]byte, 0, len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"))
+	text = append(hex.AppendEncode(text, b[0:4]), '-')
+	text = append(hex.AppendEncode(text, b[4:6]), '-')
+	text = append(hex.AppendEncode(text, b[6:8]), '-')
+	text = append(hex.AppendEncode(text, b[8:10]), '-')
+	return string(hex.AppendEncode(text, b[10:]))
 }
 
 // sessionName returns the id of the session that the path names.

@@ -36,7 +36,7 @@ func (c *call) contentOf(value []byte, flags uint64) (content, error) {
 	if values == nil {
 		return content{}, tooLarge(int64(len(kept)), inLog)
 	}
-	large, err := values.PutValue(c.signed(), bytes.NewReader(kept))
+	large, err := values.PutValue(c.ctx, bytes.NewReader(kept))
 	return content{large: &large}, err
 }
 

@@ -3,6 +3,7 @@ package consul
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 )
 
 // A stuck reader takes nothing of an answer until its context ends.
@@ -48,6 +52,36 @@ func TestSlowReadersOfLargeAnswers(t *testing.T) {
 		(<-wait).expect(200)
 		if n := b.door.answers.Now(); n != 0 {
 			t.Errorf("%d answers are counted, and none is on its way", n)
+		}
+	})
+}
+
+// A client that takes nothing of its answer is cut off in time, and others have their locks meanwhile.
+func TestReaderThatTakesNothing(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		b.ask("PUT /v1/kv/a", "v").is("true")
+		pipe, ended, port := doortest.NewPipe(), make(chan error, 1), b.door.Port("")
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { ended <- door.NewOwnHost(b.backend, door.HostConfig{}, port).Serve(ctx, pipe) }()
+		slow, err := pipe.Dial(ctx, "", "")
+		if err == nil {
+			_, err = io.WriteString(slow, "GET /v1/kv/a HTTP/1.1\r\nHost: x\r\n\r\n")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		id := b.open(`{}`)
+		b.ask("PUT /v1/kv/a?acquire="+id, "").is("true")
+		b.ask("PUT /v1/kv/a?release="+id, "").is("true")
+		time.Sleep(writeTime)
+		synctest.Wait()
+		if got, err := io.ReadAll(slow); err != nil || len(got) > 0 {
+			t.Errorf("after %v it still gets %q, %v", writeTime, got, err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

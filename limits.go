@@ -51,7 +51,7 @@ const (
 	MaxDroppedAtOnce = 2048  // former versions that a transaction drops
 	MaxSearched      = 8192  // records among which it looks for some, or compares all, or that it puts in another order
 	MaxUnlinked      = 512   // linked records that it deletes, each of which ends a lease or a wait
-	MaxMirrored      = 1024  // leases and waiters of a resource that become records when it is mirrored
+	MaxMirrored      = 1024  // leases and waiters that become records when a command mirrors their resources
 	MaxMirror        = 960   // bytes of the prefix of mirrored records
 )
 

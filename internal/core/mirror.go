@@ -54,10 +54,11 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 		return nil
 	case r.sharers() > 0 || r.more().shares().Capacity > 0:
 		return notMirrored(l.Resource, "several may hold it at once")
-	case r.Waiting+1 > leasehold.MaxMirrored:
-		return refuse(leasehold.Limited, "%s has %d waiters: at most %d can become records at once", l.Resource,
-			r.Waiting, leasehold.MaxMirrored).Err
+	case s.faced+r.Waiting+1 > leasehold.MaxMirrored:
+		return refuse(leasehold.Limited, "%s has %d waiters: at most %d can become records at once, by all that a "+
+			"transaction puts", l.Resource, r.Waiting, leasehold.MaxMirrored).Err
 	}
+	s.faced += r.Waiting + 1
 	return s.inOrder(sp, r)
 }
 

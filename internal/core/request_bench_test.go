@@ -309,6 +309,20 @@ var worstCases = []worstCase{
 			Namespace: ns, Path: "r/x", Session: "s", Link: &core.Link{Resource: "r", ID: "x", Holder: "x", Wait: true, Mirror: "r/"},
 		})
 	}},
+	{"a transaction that mirrors 1,024 claims each of 100 resources", func(d *desk, part int) func() int {
+		txn := &core.Txn{Namespace: ns}
+		d.open("x")
+		for i := range 100 / part {
+			path, session := fmt.Sprint("r", i), fmt.Sprint("s", i)
+			d.open(session)
+			for j := range leasehold.MaxMirrored {
+				d.must(&core.Acquire{Namespace: ns, Resource: path, ID: fmt.Sprint(path, "-", j), Holder: "h", Session: session, Wait: time.Hour})
+			}
+			txn.Then = append(txn.Then, core.Op{Do: core.Put, Path: path + "/x", Session: "x",
+				Link: &core.Link{Resource: path, ID: path, Holder: "x", Wait: true, Mirror: path + "/"}})
+		}
+		return d.command(txn)
+	}},
 	{"an acquire for whose record 200,000 names are taken", func(d *desk, part int) func() int {
 		d.open("s")
 		d.link("r", "x", "s", "r/")

@@ -80,6 +80,7 @@ type State struct {
 	asker    *access.Asker  // who asks for it; nil: nobody was proven to
 	asked    []*Claim       // by the command being applied; room for the next
 	reserved []string       // paths that the command being applied puts
+	faced    int            // leases and waiters that become records by it, as resources are mirrored
 	picked   []picked       // units, by what the command being applied grants
 	refused  string         // why the command being applied cannot have units at once
 	overOwn  bool           // because of a limit of its own
@@ -280,7 +281,7 @@ func (s *State) apply(c Command) (Answer, error) {
 		return Answer{Err: refused}, nil
 	}
 	s.work.take(beginCost)
-	s.unsettled, s.reserved, s.picked = false, s.reserved[:0], s.picked[:0]
+	s.unsettled, s.reserved, s.picked, s.faced = false, s.reserved[:0], s.picked[:0], 0
 	s.refused, s.overOwn, s.neverHas = "", false, false
 	if refused, not := s.allow(c); not {
 		return refused, nil

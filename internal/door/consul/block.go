@@ -197,7 +197,7 @@ func (c *call) woken(ctx context.Context, seen uint64, err error, read func() (r
 	case err == nil, errors.As(err, &gone):
 		return read()
 	case c.r.Context().Err() != nil:
-		return result{}, c.r.Context().Err()
+		return result{}, engine.Unavailable("the client left while it waited")
 	}
 	if ended := backend.Ended(ctx, c.proof, err); ended != nil {
 		return result{}, ended

@@ -1,8 +1,10 @@
 package consul
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -200,6 +202,29 @@ func TestBlockingQueriesAreLimited(t *testing.T) {
 		}
 		for _, wait := range all {
 			(<-wait).expect(404)
+		}
+	})
+}
+
+// A client that leaves while it waits is nobody's fault: the log has no word of it.
+func TestClientsThatLeaveAreNotLogged(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		b.ask("PUT /v1/kv/a", "v").is("true")
+		index := b.ask("GET /v1/kv/a", "").index()
+		var said bytes.Buffer
+		d := New(door.NewBackend(b.engine, door.Options{Log: slog.New(slog.NewTextHandler(&said, nil))}), Config{})
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r := httptest.NewRequestWithContext(ctx, "GET", "/v1/kv/a?index="+index, nil)
+			d.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		synctest.Wait()
+		leave()
+		<-ended
+		if said.Len() > 0 {
+			t.Errorf("the log says %s", &said)
 		}
 	})
 }

@@ -47,8 +47,9 @@ func CheckPowers(s Store, r Request) error {
 		power Power
 		is    bool
 	}{
-		{SessionPower, r.Session != ""}, {Slots, shares}, {Several, len(r.Also) > 0},
-		{Selection, r.Select != nil}, {Grace, r.Grace != 0},
+		{SessionPower, r.Session != ""},
+		{Selection, r.Select != nil}, // before slots: it needs both, and says what was asked for
+		{Slots, shares}, {Several, len(r.Also) > 0}, {Grace, r.Grace != 0},
 		{HoldLimit, r.HoldLimit != 0}, {Priority, r.Priority != 0}, {ValueInLease, len(r.Value) > 0},
 	} {
 		if !need.is {

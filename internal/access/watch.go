@@ -158,6 +158,8 @@ type streams struct {
 	open  int
 	stop  context.CancelFunc               // of who looks after them
 	waits map[*context.CancelFunc]struct{} // that end when the leader is lost
+
+	confirmed time.Time // when the newest read began that found a leader
 }
 
 // follow counts a watch until ctx ends.
@@ -185,7 +187,7 @@ func (g *Guard) enter() (leave func()) {
 
 // stayFresh runs while there are watches, and an engine.
 func (g *Guard) stayFresh(ctx context.Context) {
-	late := time.AfterFunc(stale, func() { g.setLost(ctx, true) })
+	late := time.AfterFunc(stale, func() { g.setLost(ctx, g.feed.Policy() != nil) })
 	defer late.Stop()
 	for ctx.Err() == nil && !g.feed.Closed() {
 		changed := g.feed.Changed()
@@ -199,20 +201,30 @@ func (g *Guard) stayFresh(ctx context.Context) {
 			late.Reset(stale)
 			continue
 		}
-		began := time.Now()
-		if g.confirm(ctx) {
-			late.Reset(stale - time.Since(began))
-			g.setLost(ctx, false)
-		}
-		pause(ctx, freshen-time.Since(began))
+		go g.confirm(ctx, late) // one that takes long must not hold up the next
+		pause(ctx, freshen)
 	}
 }
 
-// confirm reports whether the state could be read in time.
-func (g *Guard) confirm(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, stale)
+// confirm reads the state, and puts off the moment at which the leader counts as lost.
+func (g *Guard) confirm(ctx context.Context, late *time.Timer) {
+	began := time.Now()
+	reading, cancel := context.WithTimeout(ctx, stale)
 	defer cancel()
-	return g.Ready(ctx) == nil
+	if g.Ready(reading) != nil {
+		return
+	}
+	s := &g.streams
+	s.mu.Lock()
+	newest := ctx.Err() == nil && g.feed.Policy() != nil && began.After(s.confirmed)
+	if newest {
+		s.confirmed = began
+		late.Reset(stale - time.Since(began))
+	}
+	s.mu.Unlock()
+	if newest {
+		g.setLost(ctx, false)
+	}
 }
 
 func (g *Guard) setLost(ctx context.Context, lost bool) {
@@ -229,7 +241,7 @@ func (g *Guard) setLost(ctx context.Context, lost bool) {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(max(d, freshen/10))
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

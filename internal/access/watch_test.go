@@ -154,13 +154,17 @@ func TestANewPermitCountsForWhatFollows(t *testing.T) {
 // A leaderless engine answers nothing.
 type leaderless struct {
 	*memory.Engine
-	lost atomic.Bool
+	lost  atomic.Bool
+	takes time.Duration // for a read
 }
 
 func (l *leaderless) Read(ctx context.Context, fn func(core.View)) error {
 	if l.lost.Load() {
 		<-ctx.Done()
 		return engine.Unavailable("no leader is known")
+	}
+	if l.takes > 0 {
+		pause(ctx, l.takes)
 	}
 	return l.Engine.Read(ctx, fn)
 }
@@ -204,6 +208,30 @@ func TestWatchesEndWithoutALeader(t *testing.T) {
 		f := w.follow(again, space)
 		end()
 		<-f.done
+	})
+}
+
+// Servers that are far from each other take long to read, but less than an election takes: that is no reason to end
+// anything.
+func TestWatchesOutlastSlowReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.guard = New(&leaderless{Engine: w.bare, takes: 700 * time.Millisecond})
+		ctx, cancel := context.WithCancel(as("ann"))
+		ann := w.follow(ctx, space)
+		staying, leave := engine.Stay(ctx, w.guard)
+		time.Sleep(time.Minute)
+		select {
+		case <-ann.done:
+			t.Errorf("the watch ended: %v", ann.err)
+		default:
+		}
+		if staying.Err() != nil {
+			t.Error("the wait ended")
+		}
+		leave()
+		cancel()
+		<-ann.done
 	})
 }
 

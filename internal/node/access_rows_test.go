@@ -170,7 +170,7 @@ var stateRows = []row{
 		get("/v1/holds?resource=PATH"), "h"},
 	{"watch", "", leased, func(p place) request {
 		r := get("/v1/watch?since=1&resource=PATH")(p)
-		r.within, r.until = 300*time.Millisecond, "h-"+p.x
+		r.within, r.until = time.Second, "h-"+p.x
 		return r
 	}, "h"},
 	{"definitions", "", befores{definition}, get("/v1/definitions?prefix=PATH"), "x"},

@@ -79,7 +79,7 @@ func TestIdleWatchesAreCheap(t *testing.T) {
 		c.Close()
 	}
 	stop()
-	if each > 40<<10 {
+	if each > 56<<10 {
 		t.Errorf("an idle watch costs %d bytes", each)
 	}
 }

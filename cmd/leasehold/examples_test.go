@@ -33,6 +33,9 @@ var unacknowledged = scene{before: []string{
 	"define db/migrate --unclean acknowledge", "acquire db/migrate --ttl 1h --holder ann",
 	"break db/migrate --now --yes --reason test"}}
 
+// pooled is the scene of two pools.
+var pooled = scene{before: []string{"pool create gpu --from nvidia-smi", "pool create phones --from phones.txt"}}
+
 var scenes = map[string]scene{
 	"acknowledge":        unacknowledged,
 	"alarms":             unacknowledged,
@@ -58,6 +61,9 @@ var scenes = map[string]scene{
 	"elect":       {empty: true},
 	"get":         {empty: true, before: []string{"put config/limits a"}, replace: map[string]string{"181": "1"}},
 	"move":        {replace: map[string]string{"2m4kq1c9": "bobs"}},
+	"pool":        {before: pooled.before, replace: map[string]string{"./train.sh": "./train"}},
+	"pool drain":  pooled,
+	"pool status": {before: pooled.before, replace: map[string]string{" -N lab": ` -N "$LEASEHOLD_NAMESPACE"`}},
 	"put": {before: []string{"acquire n --id n1", "put x y"}, env: []string{"id=n1", "token=1", "session="}, empty: true,
 		replace: map[string]string{` --session "$session"`: ""}},
 	"release": {env: []string{"id=4k2vqf7m"}},
@@ -218,7 +224,7 @@ func playExample(t *testing.T, s scene, c *cobra.Command, line, server, namespac
 		line = strings.Replace(line, "leasehold break ", "leasehold break --yes ", 1)
 	}
 	line = strings.ReplaceAll(line, "release ID", "release 4k2vqf7m")
-	follows := s.follows || strings.Contains(line, "--watch") || strings.Contains(line, "leasehold serve") ||
+	follows := s.follows || strings.HasPrefix(line, "leasehold demo") || strings.Contains(line, "--watch") || strings.Contains(line, "leasehold serve") ||
 		strings.Contains(line, "--restart") || strings.HasPrefix(line, "leasehold watch")
 	if out, code := inShell(t, dir, append(env, s.env...), line, follows); code != s.code {
 		t.Errorf("%s\nended with %d:\n%s", line, code, out)
@@ -242,11 +248,13 @@ func exampleDir(t *testing.T) string {
 	for name, text := range map[string]string{
 		"deploy.sh": "exit 0", "migrate": "exit 0", "report": "exit 0", "backup": "exit 0", "scheduler": "exit 0",
 		"train":            "exit 0",
+		"nvidia-smi":       "[ \"$1\" = -L ] || printf 'GPU-5f1c, NVIDIA H100 80GB HBM3, 81559\\nGPU-77aa, NVIDIA H100 80GB HBM3, 81559\\n'",
+		"phones.txt":       "pixel-1 os=android\npixel-2 os=android\n",
 		"serve-as-primary": "exit 0", "page-somebody": "exit 0", "ssh": `shift; exec sh -c "$*"`,
 		"etc.yaml": "", "new.yaml": "", "state.json": "{}",
 	} {
 		mode := os.FileMode(0o755)
-		if strings.Contains(name, ".yaml") || strings.Contains(name, ".json") {
+		if strings.Contains(name, ".yaml") || strings.Contains(name, ".json") || strings.Contains(name, ".txt") {
 			mode = 0o644
 		} else {
 			text = "#!/bin/sh\n" + text + "\n"

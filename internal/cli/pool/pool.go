@@ -82,7 +82,7 @@ A file, or standard input for -, has a unit in each line: NAME key=value key=val
 	cmd.Flags().StringVar(&host, "host", "", "the host that has them (default: with nvidia-smi this machine, else "+
 		"none)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
-	a.ServerFlags(cmd)
+	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }
@@ -129,7 +129,7 @@ who waits, in order, and what for.`,
 		}
 		return printPool(a, &pool)
 	})
-	a.ServerFlags(cmd)
+	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }
@@ -210,7 +210,7 @@ again, if their host agrees.`,
 	})
 	cmd.Flags().StringVar(&why, "reason", "", "why they are not to be granted")
 	cmd.Flags().BoolVar(&resume, "resume", false, "let them be granted again")
-	a.ServerFlags(cmd)
+	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }

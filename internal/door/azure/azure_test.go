@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
-	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/listen"
 )
@@ -56,13 +56,7 @@ func newBenchAt(t testing.TB, level core.Level) *bench {
 	if _, err := book.Create(testAccount, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e := memory.StartAt(level, engine.NewGoClock())
-	t.Cleanup(func() {
-		if err := e.Check(); err != nil {
-			t.Errorf("the state contradicts itself: %v", err)
-		}
-		_ = e.Close()
-	})
+	e := doortest.StartMemory(t, level)
 	return &bench{t, New(door.NewBackend(e, door.Options{}), Config{Accounts: book}), e, book, &listen.Gates{}}
 }
 

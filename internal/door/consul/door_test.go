@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
-	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
@@ -31,13 +31,7 @@ type bench struct {
 
 func newBench(t testing.TB, config Config) *bench {
 	t.Helper()
-	e := memory.StartAt(core.NewestLevel, engine.NewGoClock())
-	t.Cleanup(func() {
-		if err := e.Check(); err != nil {
-			t.Errorf("the state contradicts itself: %v", err)
-		}
-		e.Close()
-	})
+	e := doortest.StartMemory(t, core.NewestLevel)
 	b := door.NewBackend(e, door.Options{})
 	return &bench{t, e, b, New(b, config)}
 }
@@ -47,7 +41,7 @@ func inTime(t *testing.T, test func(*testing.T, *bench)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newBench(t, Config{})) })
 }
 
-// An told is what the door said.
+// A told is what the door said.
 type told struct {
 	t      testing.TB
 	status int

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/door/kubernetes/object"
-	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
@@ -29,13 +29,7 @@ type bench struct {
 
 func newBench(t testing.TB, config Config) *bench {
 	t.Helper()
-	e := memory.StartAt(core.NewestLevel, engine.NewGoClock())
-	t.Cleanup(func() {
-		if err := e.Check(); err != nil {
-			t.Errorf("the state contradicts itself: %v", err)
-		}
-		e.Close()
-	})
+	e := doortest.StartMemory(t, core.NewestLevel)
 	return &bench{t, e, New(door.NewBackend(e, door.Options{}), config)}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/tfstate"
@@ -40,13 +41,7 @@ func newBench(t testing.TB) *bench {
 
 func newBenchAt(t testing.TB, level core.Level) *bench {
 	t.Helper()
-	e := memory.StartAt(level, engine.NewGoClock())
-	t.Cleanup(func() {
-		if err := e.Check(); err != nil {
-			t.Errorf("the state contradicts itself: %v", err)
-		}
-		e.Close()
-	})
+	e := doortest.StartMemory(t, level)
 	return &bench{t, e, newDoor(e)}
 }
 

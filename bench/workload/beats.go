@@ -12,7 +12,7 @@ import (
 )
 
 // heartbeats has clients renew at a rate that is given, as the nodes of a large cluster do. What counts is how long one
-// takes from the moment when it was due: whoever is late with one is so with the next.
+// takes from the moment when it was due: a client that is late with one is late with the next.
 func heartbeats(ctx context.Context, t *Trial) (report.Metrics, error) {
 	clients, err := t.dial(ctx, t.Size.Clients, system.Dialing{TTL: ttl})
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *State) mayBegin(sp *space, l *Link, put *record.Write) *leasehold.Error
 }
 
 // mayRest refuses a link to a mirrored resource that is not given to the next at once, now or after an unclean end:
-// whoever has the first record would believe that it holds.
+// the client with the first record would believe that it holds.
 func (s *State) mayRest(sp *space, l *Link) *leasehold.Error {
 	d := sp.definition(l.Resource)
 	r, _ := sp.resources.Get(l.Resource)

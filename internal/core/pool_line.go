@@ -394,7 +394,7 @@ func (sp *space) disturb(path string) {
 	}
 }
 
-// neverEnough says why a request cannot have what it asks for, whoever leaves.
+// neverEnough says why a request cannot have what it asks for, even if everybody else leaves.
 func (l *line) neverEnough(ask *pool.Ask) string {
 	for _, name := range ask.Units {
 		if u := l.sp.pools.Get(l.path, name); u == nil || u.Removed {

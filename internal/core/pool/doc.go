@@ -2,7 +2,7 @@
 // names, labels and hosts: GPUs, phones, licences. Which of them are granted is decided from the units, from what is
 // asked for and from those who asked before alone, so that all replicas come to the same.
 //
-// A Table has the units of a namespace, by host. Values in it are never changed in place: whoever changes a unit sets
+// A Table has the units of a namespace, by host. Values in it are never changed in place: a change of a unit sets
 // a copy, and a frozen state goes on with the old one.
 //
 // A Selector is what a request demands of each unit:

@@ -16,7 +16,7 @@ type Ask struct {
 	All    bool     // an exclusive lease: everything that there is
 }
 
-// wants reports whether a unit is one that a request asks for, whoever has it.
+// wants reports whether a unit is one that a request asks for, taken or not.
 func (a *Ask) wants(u *Unit) bool {
 	switch {
 	case a.All:
@@ -169,7 +169,7 @@ func (l *Line) Repeats(a *Ask) bool {
 		slices.ContainsFunc(l.nothing, a.same)
 }
 
-// same reports whether two requests ask for the same, whoever they are from.
+// same reports whether two requests ask for the same units, from any holder.
 func (a *Ask) same(b *Ask) bool {
 	return a.N == b.N && a.Spread == b.Spread && a.All == b.All && a.Where.text == b.Where.text &&
 		slices.Equal(a.Units, b.Units)

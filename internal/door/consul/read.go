@@ -53,7 +53,7 @@ func (c *call) oneKey() (string, error) {
 	return key, err
 }
 
-// tokenHeader has the fencing token of whoever holds a key.
+// tokenHeader has the fencing token of the holder of a key.
 const tokenHeader = "X-Leasehold-Fencing-Token"
 
 // getKey shows one key.

@@ -179,7 +179,7 @@ func (c *call) sessionName() (string, error) {
 }
 
 // destroySession ends a session. What it holds ends as if its holder had died: the lock-delay begins. That is how
-// Consul does it, whoever ends the session: to release a lock at once there is ?release.
+// Consul does it, no matter who ends the session: to release a lock at once there is ?release.
 func (c *call) destroySession() error {
 	id, err := c.sessionName()
 	if err != nil {

@@ -19,7 +19,7 @@ var publicHashes = map[string]string{
 	"internal/access/credential/still.go":     "two versions of the rules",
 	"internal/access/document/diff.go":        "two versions of the rules",
 	"internal/access/upkeep/declare.go":       "files with rules",
-	"internal/door/native/access_items.go":    "what an admin puts, and what is there",
+	"internal/door/native/rights/token.go":    "what an admin puts, and what is there",
 	"internal/door/native/outlook/outlook.go": "the states of servers",
 }
 

@@ -63,6 +63,7 @@ var scenes = map[string]scene{
 	"move":        {replace: map[string]string{"2m4kq1c9": "bobs"}},
 	"pool":        {before: pooled.before, replace: map[string]string{"./train.sh": "./train"}},
 	"pool drain":  pooled,
+	"pool run":    pooled,
 	"pool status": {before: pooled.before, replace: map[string]string{" -N lab": ` -N "$LEASEHOLD_NAMESPACE"`}},
 	"put": {before: []string{"acquire n --id n1", "put x y"}, env: []string{"id=n1", "token=1", "session="}, empty: true,
 		replace: map[string]string{` --session "$session"`: ""}},
@@ -248,6 +249,7 @@ func exampleDir(t *testing.T) string {
 	for name, text := range map[string]string{
 		"deploy.sh": "exit 0", "migrate": "exit 0", "report": "exit 0", "backup": "exit 0", "scheduler": "exit 0",
 		"train":            "exit 0",
+		"test":             "exit 0",
 		"nvidia-smi":       "[ \"$1\" = -L ] || printf 'GPU-5f1c, NVIDIA H100 80GB HBM3, 81559\\nGPU-77aa, NVIDIA H100 80GB HBM3, 81559\\n'",
 		"phones.txt":       "pixel-1 os=android\npixel-2 os=android\n",
 		"serve-as-primary": "exit 0", "page-somebody": "exit 0", "ssh": `shift; exec sh -c "$*"`,

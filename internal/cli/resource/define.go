@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ type defineFlags struct {
 	holdLimit, grace       orNone
 	expected               orNone
 	unclean                uncleanRule
+	limits                 unitLimits
 	reason                 string
 	replace, yes           bool
 }
@@ -52,6 +54,7 @@ says.`,
   leasehold define gpu/pool --hold-limit none   # no limit; the units stay
   leasehold define gpu/pool --units 0,1 --replace --yes # fewer cards
   leasehold define license/ --capacity 5 --largest-ttl 10m
+  leasehold define gpu --limit holder=2 --limit label:team=8
   leasehold define db/migrate --unclean acknowledge --expected 30m`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Asks(1, cli.DefinableNames),
@@ -77,6 +80,8 @@ says.`,
 		"learned)")
 	flags.Var(&f.unclean, "unclean", "what follows an end without a release: allow (nothing), "+
 		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
+	flags.Var(&f.limits, "limit", "units of a pool that somebody may have at most: holder=2, label:team=8 or "+
+		"prefix:ci/=4; may be given again, and then all of them apply (default none)")
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.BoolVar(&f.replace, "replace", false, "also if that drops units, or leaves fewer slots than are taken or "+
 		"waited for")
@@ -92,7 +97,8 @@ func (f *defineFlags) change(c *cli.Conn) v1.DefinitionChange {
 	return v1.DefinitionChange{
 		Capacity: f.capacity.Optional, Units: f.units.Optional, DefaultTTL: f.defaultTTL.optional(),
 		LargestTTL: f.largestTTL.optional(), HoldLimit: f.holdLimit.optional(), Grace: f.grace.optional(),
-		Expected: f.expected.optional(), Unclean: f.unclean.Optional, By: c.Operator(), Reason: f.reason,
+		Expected: f.expected.optional(), Unclean: f.unclean.Optional, Limits: f.limits.Optional,
+		By: c.Operator(), Reason: f.reason,
 	}
 }
 
@@ -261,10 +267,17 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 	}
 	columns := []cli.Column{{Name: "NAME"}, {Name: "SLOTS", Flexible: true}, {Name: "TTL"}, {Name: "LARGEST TTL"},
 		{Name: "HOLD LIMIT"}, {Name: "GRACE"}, {Name: "EXPECTED"}, {Name: "UNCLEAN"}}
+	limited := slices.ContainsFunc(list, func(d v1.Definition) bool { return len(d.Limits) > 0 })
+	if limited {
+		columns = append(columns, cli.Column{Name: "LIMITS", Flexible: true})
+	}
 	rows := make([][]string, 0, len(list))
 	for _, d := range list {
 		rows = append(rows, []string{d.Path, slotsOf(d), durationOrNone(d.DefaultTTL), durationOrNone(d.LargestTTL),
 			durationOrNone(d.HoldLimit), durationOrNone(d.Grace), durationOrNone(d.Expected), d.Unclean})
+		if limited {
+			rows[len(rows)-1] = append(rows[len(rows)-1], strings.Join(d.Limits, ", "))
+		}
 	}
 	return a.PrintTable(columns, rows)
 }

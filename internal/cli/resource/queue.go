@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/api/v1/pools"
 )
 
 // Queue returns the command queue.
@@ -36,14 +37,31 @@ what "leasehold move" takes.`,
 		if err != nil {
 			return err
 		}
-		return printQueue(a, resource)
+		return printQueue(a, resource, whyWaiting(ctx, c, args[0]))
 	})
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
 }
 
-func printQueue(a *cli.App, r v1.Resource) error {
+// whyWaiting returns what each waiter of a pool waits for, by its id, such as a limit that it is over; nil if the
+// resource is no pool.
+func whyWaiting(ctx context.Context, c *cli.Conn, name string) map[string]string {
+	if c.Level() < v1.LevelChange {
+		return nil
+	}
+	pool, err := pools.Get(ctx, c.Caller, name, pools.Query{Limit: 1, Queue: v1.MaxLimit})
+	if err != nil {
+		return nil
+	}
+	why := map[string]string{}
+	for _, w := range pool.Queue {
+		why[w.ID] = w.Why
+	}
+	return why
+}
+
+func printQueue(a *cli.App, r v1.Resource, why map[string]string) error {
 	switch a.Output {
 	case cli.FormatJSON:
 		return a.PrintJSON(append([]v1.Waiter{}, r.Queue...)) // never null
@@ -60,7 +78,7 @@ func printQueue(a *cli.App, r v1.Resource) error {
 		a.Say("nobody waits for it")
 		return nil
 	}
-	if err := printWaiters(a, r.Queue); err != nil {
+	if err := printWaiters(a, r.Queue, why); err != nil {
 		return err
 	}
 	if more := r.Waiting - len(r.Queue); more > 0 {
@@ -82,7 +100,7 @@ func whoIsInTheWay(r v1.Resource) string {
 	return text + "; " + cli.Outlook(first, r.Usual).String()
 }
 
-func printWaiters(a *cli.App, queue []v1.Waiter) error {
+func printWaiters(a *cli.App, queue []v1.Waiter, why map[string]string) error {
 	columns := []cli.Column{{Name: "POSITION"}, {Name: "HOLDER", Flexible: true}, {Name: "PRIORITY"}, {Name: "SLOTS"},
 		{Name: "SINCE"}, {Name: "TURN"}, {Name: "GIVES UP"}}
 	if a.Output == cli.FormatWide {
@@ -90,9 +108,16 @@ func printWaiters(a *cli.App, queue []v1.Waiter) error {
 			cli.Column{Name: "LABELS", Flexible: true})
 	}
 	columns = append(columns, cli.Column{Name: "REASON", Flexible: true})
+	if why != nil {
+		columns = append(columns, cli.Column{Name: "WHY IT WAITS", Flexible: true})
+	}
 	var rows [][]string
 	for _, w := range queue {
-		rows = append(rows, waiterRow(a, w))
+		row := waiterRow(a, w)
+		if why != nil {
+			row = append(row, why[w.ID])
+		}
+		rows = append(rows, row)
 	}
 	return a.PrintTable(columns, rows)
 }

@@ -76,6 +76,21 @@ func (u *unitNames) Set(text string) error {
 	return nil
 }
 
+// unitLimits is a flag that takes a limit of units, or none. Given again, it takes one more.
+type unitLimits struct{ v1.Optional[[]string] }
+
+func (l *unitLimits) Type() string   { return "limit|none" }
+func (l *unitLimits) String() string { return strings.Join(l.Value, ", ") }
+
+func (l *unitLimits) Set(text string) error {
+	if l.Given = true; text == none {
+		l.Value = nil
+	} else {
+		l.Value = append(l.Value, text) // the server knows which there are
+	}
+	return nil
+}
+
 // uncleanRule is a flag that takes what follows an unclean end.
 type uncleanRule struct{ v1.Optional[string] }
 

@@ -39,6 +39,7 @@ type jobFlags struct {
 	grace     cli.Span
 	unitsEnv  []string // variables for the names of units
 	around    []string // units that the runs around this one hold
+	pool      bool     // it is for units of a pool
 }
 
 func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
@@ -200,6 +201,9 @@ func (e *job) progress() func(client.Waiting) {
 			return
 		}
 		said = line
+		if why := e.why(w); why != "" {
+			line += "; this run " + why
+		}
 		if w.Forecast > 0 {
 			line += ", usually in about " + cli.Short(w.Forecast)
 		}

@@ -108,6 +108,11 @@ func (f *runFlags) addSlots(flags *pflag.FlagSet) {
 	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several "+
 		"are defined, else all)")
 	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	f.addSelection(flags)
+}
+
+// addSelection adds the flags that say which units of a pool to take, and where the command finds their names.
+func (f *runFlags) addSelection(flags *pflag.FlagSet) {
 	flags.StringVar(&f.where, "where", "", "of a pool, take only units that meet conditions, such as "+
 		"model=H100,memory>=40")
 	flags.BoolVar(&f.spread, "spread", false, "of a pool, the units may be on several hosts")

@@ -59,6 +59,10 @@ func (f *jobFlags) checkUnits(c *cli.Conn, names, units []string) error {
 	if len(f.unitsEnv) == 0 || len(units)+len(f.around) > 0 {
 		return nil
 	}
+	if f.pool {
+		return cli.Hint(cli.Failure(leasehold.Refused, "%s is no pool: it has no units", names[0]),
+			"say which there are: %s", c.Again("pool", "create", names[0], "--from", "nvidia-smi"))
+	}
 	return cli.Hint(cli.Failure(leasehold.Refused, "%s has no units that --units-env could name: its slots have no "+
 		"names", names[0]), "name them: %s", c.Again("define", names[0], "--units", "0,1,2,3"))
 }

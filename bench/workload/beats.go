@@ -4,7 +4,7 @@ package workload
 
 import (
 	"context"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/bench/report"
@@ -29,7 +29,7 @@ func heartbeats(ctx context.Context, t *Trial) (report.Metrics, error) {
 		}
 	}()
 	err = atOnce(len(clients), 16, func(i int) (err error) {
-		r := system.Request{Name: "beat/" + strconv.Itoa(i), TTL: ttl, ByHand: true}
+		r := system.Request{Name: fmt.Sprintf("beat/%s/%d", t.System.Name, i), TTL: ttl, ByHand: true}
 		if holds[i], err = clients[i].Acquire(ctx, r); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -98,7 +97,8 @@ func (t *Trial) renew(ctx context.Context, clients []system.Client) (report.Metr
 		})
 	}()
 	err := atOnce(len(clients), 16, func(i int) (err error) {
-		r := system.Request{Name: "renew/" + strconv.Itoa(i), TTL: ttl, ByHand: true}
+		name := fmt.Sprintf("renew/%s/%d", t.System.Name, i) // keys of Consul stay, and are seen through other doors
+		r := system.Request{Name: name, TTL: ttl, ByHand: true}
 		holds[i], err = clients[i].Acquire(ctx, r)
 		if err == nil {
 			steps[i] = timed(holds[i].Renew)

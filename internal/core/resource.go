@@ -59,6 +59,16 @@ func (r *Resource) setMore(m More) {
 // held reports whether anybody has the resource, or some of it.
 func (r *Resource) held() bool { return r.Claim != "" || r.sharers() > 0 }
 
+// Leased reports whether somebody has all of a resource.
+func (s *State) Leased(namespace, path string) bool {
+	sp, ok := s.spaces.Get(namespace)
+	if !ok {
+		return false
+	}
+	r, ok := sp.resources.Get(path)
+	return ok && r.Claim != ""
+}
+
 // setResource stores a resource and keeps three accounts that depend on it: the list of idle
 // resources, of which only a bounded number is remembered; the timer of a rest that somebody
 // waits for; and the agreed capacity, which is forgotten once nobody holds or wants the

@@ -68,9 +68,13 @@ type Node struct {
 
 	expelled bool // it failed because of what others decided, and not because of its disk
 
-	lead     leadership
-	waiting  []Call // for somebody to lead
-	inbox    []Call
+	lead    leadership
+	waiting []Call // for somebody to lead
+	inbox   []Call
+
+	released     core.Time // when leases were given back last
+	lingersUntil core.Time // what is in the inbox; 0: it does not
+
 	ticking  bool              // a tick is in the inbox or in the log
 	offering bool              // and so do the caps of this node's settings
 	proposed map[uint64]*batch // by index, until applied

@@ -98,20 +98,28 @@ func (n *Node) WakeAt() (core.Time, bool) {
 	if n.readable() && n.failure == nil {
 		return 0, true
 	}
-	if n.ticking || !n.lead.serving || n.lead.dropped || n.failure != nil {
+	if !n.lead.serving || n.lead.dropped || n.failure != nil {
 		return 0, false
 	}
 	at, ok := engine.NextLook(n.state)
+	if n.ticking {
+		at, ok = 0, false
+	}
+	// While a write is under way nothing is sealed, and its end is a step of its own.
+	if until := n.lingersUntil; until != 0 && len(n.inbox) > 0 && !n.writing && (!ok || until < at) {
+		at, ok = until, true
+	}
 	return max(at, 1), ok
 }
 
 // seal closes a batch and proposes it. It runs only when no write is in flight, so the batch is
-// whatever arrived in the meantime: no timer is needed, and the busier the node, the larger the
-// batch.
+// whatever arrived in the meantime: no timer is needed, but for what may linger, and the busier the
+// node, the larger the batch.
 func (n *Node) seal() {
-	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil || n.lead.dropped {
+	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil || n.lead.dropped || n.lingers() {
 		return
 	}
+	n.lingersUntil = 0
 	count := n.batchSize()
 	if !n.propose(n.inbox[:count:count]) {
 		return
@@ -160,6 +168,7 @@ func (n *Node) propose(calls []Call) bool {
 	if n.plants(AnswerBeforeCommit) {
 		calls = n.foretell(data, calls)
 	}
+	n.noteReleased(calls)
 	// Raft does not say where it puts a proposal. The next Ready shows it, see place.
 	n.unplaced = &batch{header: header, calls: calls, data: data}
 	return true

@@ -212,6 +212,8 @@ func TestWrongRequests(t *testing.T) {
 		{"GET /v1/kv/" + strings.Repeat("k", 1025), "", 400, "too long"},
 		{"PUT /v1/kv/a", strings.Repeat("v", 512<<10+1), 413, "Request body(524289 bytes) too large, max size: 524288 bytes."},
 		{"GET /v1/nothing", "", 404, "not a recognized HTTP API endpoint"},
+		{"GET /v1/snapshot", "", 404, "leasehold backup"},
+		{"GET /v1/acl/tokens", "", 404, "leasehold access"},
 		{"PUT /v1/session/create", `{"TTL":"5s"}`, 500, "Invalid Session TTL '5000000000', must be between [10s=24h0m0s]"},
 		{"PUT /v1/session/create", `{"TTL":"x"}`, 500, `Session TTL 'x' invalid: time: invalid duration "x"`},
 		{"PUT /v1/session/create", `{"Behavior":"keep"}`, 500, "Invalid Behavior setting 'keep'"},

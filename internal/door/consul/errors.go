@@ -62,7 +62,8 @@ func standing(err error) (status int, text string) {
 	}
 	switch own := door.StatusOf(err, status); {
 	case own == http.StatusUnauthorized && door.Anonymous(err):
-		return http.StatusForbidden, "Permission denied: " + e.Message
+		return http.StatusForbidden, "Permission denied: " + e.Message + "; set CONSUL_HTTP_TOKEN to a token of " +
+			"Leasehold, or send it as X-Consul-Token"
 	case own == http.StatusUnauthorized:
 		return http.StatusForbidden, "ACL not found: " + e.Message
 	case own != http.StatusServiceUnavailable: // which clients do not try again

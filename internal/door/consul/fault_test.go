@@ -172,7 +172,7 @@ func (b *bench) govern() (ann, root string) {
 func TestTokens(t *testing.T) {
 	b := newBench(t, Config{})
 	secret, _ := b.govern()
-	b.ask("GET /v1/kv/a/x", "").expect(403, "Permission denied")
+	b.ask("GET /v1/kv/a/x", "").expect(403, "CONSUL_HTTP_TOKEN")
 	b.ask("GET /v1/kv/a/x", "", "X-Consul-Token", secret).expect(404)
 	b.ask("GET /v1/kv/a/x", "", "Authorization", "Bearer "+secret).expect(404)
 	b.ask("GET /v1/kv/a/x?token="+secret, "").expect(404)

@@ -96,5 +96,22 @@ func (c *call) unknown() error {
 		}
 		return door.Invalidly(http.StatusMethodNotAllowed, "method %s not allowed", c.r.Method)
 	}
-	return door.Invalidly(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint\n")
+	return door.Invalidly(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint\n%s",
+		insteadOf(c.r.URL.Path))
+}
+
+// instead says what takes the place of what Consul has and this door has not.
+var instead = []struct{ path, say string }{
+	{"/v1/snapshot", "Leasehold is backed up with: leasehold backup\n"},
+	{"/v1/acl/", "who may do what is changed with: leasehold access\n"},
+	{"/v1/operator/", "the servers are looked after with: leasehold cluster\n"},
+}
+
+func insteadOf(path string) string {
+	for _, i := range instead {
+		if strings.HasPrefix(path, i.path) {
+			return i.say
+		}
+	}
+	return ""
 }

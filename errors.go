@@ -52,6 +52,8 @@ type Error struct {
 	Position int
 	Forecast time.Duration // how long until a turn usually comes; 0: not known. With Limited: until there is room
 
+	ForecastError time.Duration // how far the forecast may be off, four times of five; 0: not known
+
 	// With Refused, if the wait would have been a deadlock: who waits for what, from the
 	// caller around to somebody who waits for it.
 	Cycle []Wait

@@ -143,7 +143,10 @@ type Waiter struct {
 	Since     time.Time
 	Until     time.Time     // when it stops waiting
 	Forecast  time.Duration // how long until its turn usually comes; 0: not known
-	Foreign   string        // as in Lease
+
+	ForecastError time.Duration // how far the forecast may be off, four times of five; 0: not known
+
+	Foreign string // as in Lease
 }
 
 // An Ending is what a resource remembers of its last lease.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/command"
-	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // acquire grants all that is asked for, or queues all of it, or refuses all of it. It looks at
@@ -107,7 +106,7 @@ func otherID(claim *Claim) Answer {
 // claim makes the claim on one of the resources, as far as its definition allows.
 func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim, *leasehold.Error) {
 	d := sp.definition(item.Resource)
-	ttl, failure := sp.allowedTTL(c, item.Resource, d, session)
+	ttl, failure := s.allowedTTL(sp, c, item.Resource, session)
 	if failure == nil {
 		failure = s.agree(sp, item, d)
 	}
@@ -145,16 +144,11 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 // allowedTTL returns the TTL that a lease gets under a definition. A TTL that the caller named
 // is refused if it is too long, rather than shortened: the caller would renew too late. One
 // that it left to the server is shortened.
-func (sp *space) allowedTTL(
-	c *Acquire, path string, d leasehold.Definition, session *Session,
+func (s *State) allowedTTL(
+	sp *space, c *Acquire, path string, session *Session,
 ) (time.Duration, *leasehold.Error) {
-	ttl := c.TTL
-	if c.Pick != TTLAsSaid && d.DefaultTTL != 0 {
-		ttl = d.DefaultTTL
-	}
-	if c.Pick == TTLAuto {
-		ttl = usage.Advise(sp.usual(path), d, ttl).TTL
-	}
+	d := sp.definition(path)
+	ttl := s.pickTTL(sp, c, path, d)
 	asked := ttl
 	if session != nil {
 		asked = session.TTL
@@ -268,6 +262,7 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 		}
 		s.enqueue(sp, claims, until, c.Priority)
 		s.showClaims(sp, claims)
+		s.work.take(s.forecastCost(sp, blocked))
 		return s.waiterAnswer(sp, claims[0])
 	}
 	for i, claim := range claims {
@@ -408,7 +403,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 		granted = new(*claim) // the queue has it; what was asked for just now is nobody's yet
 	}
 	granted.Token, granted.Wait = sp.nextToken(), nil
-	granted.Long = taken.more().Usual.Long()
+	granted.Long = s.longFor(sp, &taken, granted)
 	// Both the TTL and the hold limit count from the grant: time in the queue is not time held.
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0

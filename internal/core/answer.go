@@ -84,7 +84,7 @@ func (s *State) session(sp *space, session *Session) leasehold.Session {
 
 func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
 	waiter := s.waiter(sp, c, s.position(sp, c))
-	waiter.Forecast = s.waiterForecast(sp, c)
+	waiter.Forecast, waiter.ForecastError = s.waiterForecast(sp, c)
 	return Answer{Waiter: &waiter}
 }
 
@@ -170,6 +170,7 @@ func (s *State) blockedBy(sp *space, r *Resource) Answer {
 	if s.overOwn {
 		return refuse(leasehold.Limited, "%s: this request %s", r.Path, s.refused)
 	}
+	s.work.take(s.forecastCost(sp, r))
 	answer := s.held(sp, r, 0)
 	if s.refused != "" {
 		answer.Err.Message += "; this request " + s.refused
@@ -217,8 +218,8 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	if position > 0 {
 		ahead = position - 1
 	}
-	f := s.forecast(sp, r)
-	failure.Forecast = f.After(ahead)
+	f := s.forecastOf(sp, r, waiterAt(sp, r.Path, position))
+	failure.Forecast, failure.ForecastError = f.After(ahead), f.ErrorShown()
 	failure.Message += f.Text(ahead)
 	if !r.held() && rest == nil && s.quarantined() {
 		failure.Message += s.orEnd()

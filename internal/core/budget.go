@@ -135,6 +135,7 @@ type totals struct {
 	historyBytes int
 	endings      int // ended ids
 	outcomes     int // answers of requests outside sessions
+	kinds        int
 }
 
 func (t *totals) leases() int { return t.claims - t.waiters }

@@ -317,6 +317,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	learned := more.usual()
 	kept.usual = s.learnHold(sp, more.usual(), c, how, at)
 	more.Usual = &kept.usual
+	s.learnKind(sp, c, how, at)
 	s.vacate(sp, &free, more, c)
 	more.Rests = more.resting(s.now)
 	if rests {

@@ -208,7 +208,21 @@ func (s *State) remember(c Command, a Answer) {
 	} else {
 		s.pushOutcome(sp, key, s.now)
 	}
-	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c, s.level), At: s.now, Answer: a})
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c, s.level), At: s.now, Answer: remembered(a)})
+}
+
+// remembered returns an answer as it is kept: without how far a forecast may be off, which an answer that is given
+// again has for its own moment.
+func remembered(a Answer) Answer {
+	if a.Waiter != nil && a.Waiter.ForecastError != 0 {
+		a.Waiter = new(*a.Waiter)
+		a.Waiter.ForecastError = 0
+	}
+	if a.Err != nil && a.Err.ForecastError != 0 {
+		a.Err = new(*a.Err)
+		a.Err.ForecastError = 0
+	}
+	return a
 }
 
 // count records a sequence number and forgets the outcomes that fall out of the window. Only a

@@ -60,6 +60,7 @@ func (c *checker) totals(s *State) {
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		found.claims, found.waiters = found.claims+sp.claims.Len(), found.waiters+sp.queue.Len()
 		found.sessions += sp.sessions.Len()
+		found.kinds += sp.kinds.byName.Len()
 		found.endings, found.outcomes = found.endings+sp.endings.Len(), found.outcomes+sp.answered.len()
 		bytes := 0
 		for _, e := range sp.history.items {
@@ -132,6 +133,7 @@ func (c *checker) space(s *State, sp *space) {
 	c.resources(s, sp, n.waiting)
 	c.shares(s, sp, n.taken)
 	c.pools(sp)
+	c.kinds(sp)
 	c.history(sp)
 }
 

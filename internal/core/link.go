@@ -264,7 +264,7 @@ func (s *State) planAgain(sp *space, claim *Claim, p putting) (putting, *leaseho
 		return p, nil
 	}
 	var failure *leasehold.Error
-	p.ttl, failure = sp.allowedTTL(p.asks, l.Resource, sp.definition(l.Resource), nil)
+	p.ttl, failure = s.allowedTTL(sp, p.asks, l.Resource, nil)
 	return p, failure
 }
 

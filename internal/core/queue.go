@@ -245,6 +245,15 @@ func (s *State) position(sp *space, waiter *Claim) (place int) {
 	return place
 }
 
+// waiterAt returns the waiter at a place of a queue, 1 for the next; nil if there is none.
+func waiterAt(sp *space, path string, position int) *Claim {
+	c, ok := sp.queue.GetAt(rank(sp, beforeAll(path)) + position - 1)
+	if position == 0 || !ok || c.Resource != path {
+		return nil
+	}
+	return c
+}
+
 // rank counts the waiters of a namespace that come before c.
 func rank(sp *space, c *Claim) int {
 	low, high := 0, sp.queue.Len()

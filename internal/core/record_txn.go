@@ -359,6 +359,7 @@ func (s *State) operatePut(sp *space, p putting) (result TxnResult) {
 	}
 	r, answer := s.doPut(sp, p)
 	result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token, Lease: r.Lease}
+	answer = remembered(answer)
 	result.Lease, result.Waiter = answer.Lease, answer.Waiter
 	return result
 }

@@ -16,7 +16,7 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *pool.Unit, *EndedClaim, *EndedSession, *Outcome,
+// *Session, *Chore, *Claim, *Resource, *pool.Unit, *Kind, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
@@ -91,7 +91,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			more = sp.unitPieces(yield)
+			more = sp.unitPieces(yield) && sp.kindPieces(yield)
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
@@ -277,6 +277,8 @@ func (s *State) restoreIn(sp *space, value any) error {
 		return s.restoreResource(sp, v)
 	case *pool.Unit:
 		return s.restoreUnit(sp, v)
+	case *Kind:
+		return s.restoreKind(sp, v)
 	case *Alarm:
 		return s.restoreAlarm(sp, v)
 	case *Claim:
@@ -284,10 +286,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 	case *leasehold.Record:
 		return s.restoreRecord(sp, v)
 	case *Shelf:
-		if err := s.records.RestoreShelf(&sp.records, v); err != nil {
-			return err
-		}
-		s.timeShelf(sp, v.Path)
+		return s.restoreShelf(sp, v)
 	case *leasehold.Version:
 		return s.records.RestoreVersion(&sp.records, v)
 	case *Mirror:
@@ -320,6 +319,14 @@ func (s *State) restoreIn(sp *space, value any) error {
 	default:
 		return fmt.Errorf("snapshot has a %T, which is unknown here", v)
 	}
+	return nil
+}
+
+func (s *State) restoreShelf(sp *space, v *Shelf) error {
+	if err := s.records.RestoreShelf(&sp.records, v); err != nil {
+		return err
+	}
+	s.timeShelf(sp, v.Path)
 	return nil
 }
 

@@ -46,6 +46,7 @@ type State struct {
 	rankings  [orders]ranking
 	endingSeq uint64       // of the id that ended last
 	answerSeq uint64       // of the request outside sessions that was answered last
+	kindSeq   uint64       // of the kind that was learned of last
 	order     fifo[string] // below level 4: whose event is the oldest in all histories
 
 	swept     string // the namespace that was looked at last, whether to forget it
@@ -122,6 +123,8 @@ type space struct {
 	pools pool.Table              // the units of pools
 	calm  btree.Map[string, Time] // pools of which nothing can be granted before a moment unless something changes
 
+	kinds kinds // what was learned of kinds of leases
+
 	alarms     btree.Map[string, *Alarm] // the active ones, by what they are about
 	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
 
@@ -181,6 +184,7 @@ func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(), pools: pool.NewTable(),
+		kinds: newKinds(),
 	}
 }
 
@@ -398,7 +402,7 @@ func (s *State) Freeze() *State {
 		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
-		endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
+		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq, order: s.order,
 		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms, policy: s.policy,
 		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
 	}
@@ -426,6 +430,7 @@ func (sp *space) freeze() *space {
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
 	f.pools, f.calm = sp.pools.Copy(), btree.Map[string, Time]{}
+	f.kinds = sp.kinds.copy()
 	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f
 }

@@ -92,16 +92,21 @@ func (s *State) forecast(sp *space, r *Resource) usage.Forecast {
 }
 
 // waiterForecast returns how long it usually takes until a waiter has its turn in all the
-// queues that it is in; 0 if that is unknown for any of them.
-func (s *State) waiterForecast(sp *space, c *Claim) (longest time.Duration) {
+// queues that it is in, and how far that may be off; 0 if that is unknown for any of them.
+func (s *State) waiterForecast(sp *space, c *Claim) (longest, off time.Duration) {
 	for _, one := range s.together(sp, c) {
 		r, _ := sp.resources.Get(one.Resource)
-		ahead := rank(sp, one) - rank(sp, beforeAll(one.Resource))
-		d := s.forecast(sp, r).After(ahead)
-		if d == 0 {
-			return 0
+		f, ahead := s.forecastOf(sp, r, one), 0
+		if f.Each != 0 {
+			ahead = rank(sp, one) - rank(sp, beforeAll(one.Resource))
 		}
-		longest = max(longest, d)
+		d := f.After(ahead)
+		if d == 0 {
+			return 0, 0
+		}
+		if d > longest {
+			longest, off = d, f.ErrorShown()
+		}
 	}
-	return longest
+	return longest, off
 }

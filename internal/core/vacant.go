@@ -117,6 +117,7 @@ func (s *State) forgetSpace(sp *space) {
 	}
 	s.forgotten.revision = max(s.forgotten.revision, sp.revision)
 	s.weigh(sp, -sp.historyBytes)
+	s.totals.kinds -= sp.kinds.byAge.Len()
 	s.spaces.Delete(sp.name)
 	s.forgot = append(s.forgot, sp.name)
 }

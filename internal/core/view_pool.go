@@ -74,12 +74,20 @@ func (v *view) poolUnits(sp *space, r *Resource, q PoolQuery, status *leasehold.
 func (v *view) poolQueue(sp *space, r *Resource, most int, status *leasehold.PoolStatus) {
 	l := v.s.newLine(sp, r.Path)
 	l.looks = true
+	var forecasts []leasehold.Waiter
+	if r.Waiting > 0 {
+		forecasts = v.s.forecasts(sp, r, most)
+		v.work.take(v.s.forecastCost(sp, r))
+	}
 	for w := nextWaiting(sp, r.Path, beforeAll(r.Path)); w != nil; w = nextWaiting(sp, r.Path, w) {
 		if len(status.Queue) == most || v.work.spent() {
 			return
 		}
 		v.work.take(leaseCost)
 		waiter := leasehold.PoolWaiter{Waiter: v.s.waiter(sp, w, len(status.Queue)+1)}
+		if i := len(status.Queue); i < len(forecasts) {
+			waiter.Forecast, waiter.ForecastError = forecasts[i].Forecast, forecasts[i].ForecastError
+		}
 		if sel := w.terms().Select; sel != nil {
 			waiter.Select = *sel
 		}

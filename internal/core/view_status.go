@@ -236,16 +236,18 @@ func (v *view) showRests(status *leasehold.Status, rests []Rest) {
 
 // queue shows the first waiters of a resource.
 func (v *view) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {
-	forecast := v.s.forecast(sp, r)
+	forecasts := v.s.forecasts(sp, r, most)
 	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool {
 		if c.Resource != r.Path || len(queue) == most {
 			return false
 		}
 		waiter := v.s.waiter(sp, c, len(queue)+1)
-		waiter.Forecast = forecast.After(len(queue))
+		if i := len(queue); i < len(forecasts) {
+			waiter.Forecast, waiter.ForecastError = forecasts[i].Forecast, forecasts[i].ForecastError
+		}
 		queue = append(queue, waiter)
 		return true
 	})
-	v.work.take(leaseCost * len(queue))
+	v.work.take(leaseCost*len(queue) + v.s.forecastCost(sp, r))
 	return queue
 }

@@ -81,6 +81,8 @@ const (
 	TTLByDefault = command.TTLByDefault
 	TTLAuto      = command.TTLAuto
 
+	TTLUnattended = command.TTLUnattended
+
 	FieldSlots      = command.FieldSlots
 	FieldDefaultTTL = command.FieldDefaultTTL
 	FieldLargestTTL = command.FieldLargestTTL

@@ -217,7 +217,7 @@ var (
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
 	doings    = choice{uint8(core.Put), uint8(core.Nested)}
 	chores    = choice{uint8(core.CollectSession), uint8(core.FollowDefinition)}
-	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLAuto)}
+	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLUnattended)}
 )
 
 // oneOf is one byte of an enumeration. The range is checked when writing too: what would not be

@@ -52,11 +52,17 @@ func (c *codec) acquire(v *core.Acquire) {
 // acquireOf is an acquire with what its kind adds.
 func (c *codec) acquireOf(kind uint64, v *core.Acquire) {
 	c.acquire(v)
-	if kind == kindAcquireForeign || kind == kindAcquireSelect {
+	if kind != kindAcquire {
 		c.foreign(v)
 	}
 	if kind == kindAcquireSelect {
 		c.selects(v)
+	}
+	if kind == kindAcquireUnattended {
+		c.selections(v)
+	}
+	if (kind == kindAcquireUnattended) != (v.Pick == core.TTLUnattended) && c.fault == nil {
+		c.fail("pick", "a lease that nobody renews is acquired by a command of another kind")
 	}
 }
 
@@ -342,7 +348,9 @@ func (c *codec) op(kind uint64, v *core.Op, depth int) {
 	c.flag("keys only", &v.KeysOnly)
 	c.flag("count", &v.Count)
 	if present(c, "acquire", &v.Acquire) {
-		c.acquire(v.Acquire)
+		if c.acquire(v.Acquire); v.Acquire.Pick == core.TTLUnattended && c.fault == nil {
+			c.fail("pick", "a transaction takes no lease that nobody renews")
+		}
 		if kind == kindTxnForeign || kind == kindTxnNested {
 			c.foreign(v.Acquire)
 		}

@@ -85,6 +85,9 @@ const (
 
 	kindSetUnits = 41
 	kindDrain    = 42
+
+	// An acquire of a lease that nobody renews, whose TTL is learned. Others are as they were before.
+	kindAcquireUnattended = 50
 )
 
 var commandNames = [...]string{
@@ -105,6 +108,7 @@ var commandNames = [...]string{
 	kindPutLink: "put link", kindTxnNested: "txn nested",
 	kindAcquireSelect: "acquire select", kindDefineLimits: "define limits",
 	kindSetUnits: "set units", kindDrain: "drain",
+	kindAcquireUnattended: "acquire unattended",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -115,7 +119,8 @@ func commandLevel(kind uint64) uint64 {
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
 		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
-		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain:
+		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain,
+		kindAcquireUnattended:
 		return levelStated
 	}
 	return levelFirst
@@ -236,6 +241,8 @@ func defineKind(v *core.Define) uint64 {
 
 func acquireKind(v *core.Acquire) uint64 {
 	switch {
+	case v.Pick == core.TTLUnattended:
+		return kindAcquireUnattended
 	case v.Selects():
 		return kindAcquireSelect
 	case isForeign(v):
@@ -280,7 +287,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.CloseSession)
 	case kindAbandonSession:
 		return &core.CloseSession{Abandon: true}
-	case kindAcquire, kindAcquireForeign, kindAcquireSelect:
+	case kindAcquire, kindAcquireForeign, kindAcquireSelect, kindAcquireUnattended:
 		return new(core.Acquire)
 	case kindRenew:
 		return new(core.Renew)

@@ -158,6 +158,9 @@
 //	                     text by, text reason, request
 //	  42  drain          level 4; text namespace, text resource, text… units, text why,
 //	                     text by, request
+//	  50  acquire unattended
+//	                     level 4; as 23, in which nothing need be foreign and pick is 3, then
+//	                     select?, and select? for each of the further resources
 //
 //	select               text where, flag spread, text… units
 //	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
@@ -277,6 +280,7 @@
 //	  40  limits definition
 //	                     level 4; as 12, limit…, of which there is one
 //	  41  limits outcome level 4; as 8, limit… of the definition, of which there is one
+//	  42  kind           level 4; text resource, text name, text recent
 //
 //	owner                text principal, which is not empty, text group
 //

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/pool"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // The golden files are the format. Those of format 1 are frozen: data directories in the
@@ -561,6 +562,10 @@ func init() {
 	goldenCommands[kindDefineLimits] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits}, By: "ops", Fields: core.FieldLimits, Request: goldenKey,
 	}
+	goldenCommands[kindAcquireUnattended] = &core.Acquire{
+		Namespace: "default", Resource: "gpu", ID: "id1", Slots: 2, Select: goldenSelect, Holder: "ann", Labels: goldenLabels, TTL: 30e9,
+		Pick: core.TTLUnattended, Request: goldenKey,
+	}
 	goldenCommands[kindSetUnits] = &core.SetUnits{
 		Namespace: "default", Resource: "gpu", Host: "a", By: "agent", Reason: "two cards", Request: goldenKey,
 		Units: []core.HostUnit{{Name: "GPU-1", Labels: goldenLabels}, {Name: "GPU-2", Unfit: "vanished"}},
@@ -707,6 +712,9 @@ var goldenRecords = func() map[string]core.Piece {
 	list["mirror"] = core.Piece{Space: "default", Value: &core.Mirror{Resource: "locks/a", Prefix: "locks/a/"}}
 	list["pool-unit"] = core.Piece{Space: "default", Value: &pool.Unit{
 		Pool: "gpu", Host: "a", Name: "GPU-1", Labels: goldenLabels, Unfit: "vanished", Drained: "repair", Removed: true, Holder: "ann", Freed: 3600e9,
+	}}
+	list["kind"] = core.Piece{Space: "default", Value: &core.Kind{
+		Resource: "gpu", Name: "python train.py|trainer", Recent: usage.Recent("").Add(4*time.Hour, leasehold.Released, 2*time.Minute, 90),
 	}}
 	list["claim-select"] = core.Piece{Space: "default", Value: &core.Claim{
 		ID: "id1", Resource: "gpu", Holder: "ann", Token: 5, Slots: 2, Terms: &core.Terms{Units: []string{"GPU-1", "GPU-2"}, Select: goldenSelect},

@@ -44,12 +44,16 @@ func (c *codec) drain(v *core.Drain) {
 
 // selects is what an acquire selects of each of its resources. One that selects nothing is written as another kind.
 func (c *codec) selects(v *core.Acquire) {
+	c.selections(v)
+	if !v.Selects() && c.fault == nil {
+		c.fail("select", "it is missing, and then the command is of another kind")
+	}
+}
+
+func (c *codec) selections(v *core.Acquire) {
 	c.selection(&v.Select)
 	for i := range v.Also {
 		c.selection(&v.Also[i].Select)
-	}
-	if !v.Selects() && c.fault == nil {
-		c.fail("select", "it is missing, and then the command is of another kind")
 	}
 }
 

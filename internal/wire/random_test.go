@@ -71,6 +71,7 @@ func (d dice) fill(v reflect.Value) {
 		}
 		if p.Acquire != nil { // a transaction selects no units
 			p.Acquire.Select = nil
+			p.Acquire.Pick = min(p.Acquire.Pick, core.TTLAuto) // nor is its ttl for one that nobody renews
 			for i := range p.Acquire.Also {
 				p.Acquire.Also[i].Select = nil
 			}
@@ -80,6 +81,12 @@ func (d dice) fill(v reflect.Value) {
 		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
 			a.Definition.Limits = nil
 		}
+	case *leasehold.Waiter:
+		d.fillKind(v)
+		p.ForecastError = 0 // that is not remembered
+	case *leasehold.Error:
+		d.fillKind(v)
+		p.ForecastError = 0
 	case *leasehold.LimitBy:
 		*p = leasehold.LimitBy(d.IntN(1 + int(limitsBy.last)))
 	case *pool.Unit:

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"time"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 )
@@ -115,6 +117,14 @@ func (c *codec) waiter(v *leasehold.Waiter) {
 	if c.level >= levelStated {
 		c.text("foreign", &v.Foreign)
 	}
+	c.noForecastError(v.ForecastError)
+}
+
+// noForecastError refuses how far a forecast may be off: that is not remembered.
+func (c *codec) noForecastError(off time.Duration) {
+	if off != 0 && c.fault == nil {
+		c.fail("forecast error", "it is not remembered")
+	}
 }
 
 func (c *codec) refusal(v *leasehold.Error) {
@@ -126,6 +136,7 @@ func (c *codec) refusal(v *leasehold.Error) {
 	c.number("waiting", &v.Waiting)
 	c.number("position", &v.Position)
 	c.duration("forecast", &v.Forecast)
+	c.noForecastError(v.ForecastError)
 	list(c, "cycle", &v.Cycle, minWait, func(w *leasehold.Wait) {
 		c.text("holder", &w.Holder)
 		c.text("resource", &w.Resource)

@@ -70,6 +70,8 @@ const (
 	kindSelectClaim      = 39
 	kindLimitsDefinition = 40
 	kindLimitsOutcome    = 41
+
+	kindKind = 42 // what was learned of a kind of leases
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -91,6 +93,7 @@ var recordNames = [...]string{
 	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal", kindMirror: "mirror",
 	kindPoolUnit: "pool unit", kindSelectClaim: "select claim", kindLimitsDefinition: "limits definition",
 	kindLimitsOutcome: "limits outcome",
+	kindKind:          "kind",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -178,6 +181,8 @@ func recordKind(value any) uint64 {
 		return kindMirror
 	case *pool.Unit:
 		return kindPoolUnit
+	case *core.Kind:
+		return kindKind
 	}
 	return accessKind(value)
 }
@@ -233,6 +238,8 @@ func newRecord(kind uint64) any {
 		return new(core.Mirror)
 	case kindPoolUnit:
 		return new(pool.Unit)
+	case kindKind:
+		return new(core.Kind)
 	}
 	return newAccess(kind)
 }
@@ -295,6 +302,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.text("prefix", &v.Prefix)
 	case *pool.Unit:
 		c.poolUnit(v)
+	case *core.Kind:
+		c.kind(v)
 	default:
 		c.accessPiece(value)
 	}

@@ -48,6 +48,13 @@ func (c *codec) usual(v *core.Usual) {
 	c.time("lost before", &v.LostBefore)
 }
 
+// kind is what was learned of a kind of leases.
+func (c *codec) kind(v *core.Kind) {
+	c.text("resource", &v.Resource)
+	c.text("name", &v.Name)
+	c.text("recent", (*string)(&v.Recent))
+}
+
 func (c *codec) rest(v *core.Rest) {
 	c.unsigned32("slots", &v.Slots)
 	c.names("units", &v.Units)

@@ -59,7 +59,11 @@ type TTLPick uint8
 const (
 	TTLAsSaid    TTLPick = iota // it is what was asked for
 	TTLByDefault                // the definition's; what was asked for if that has none
-	TTLAuto                     // what was learned of the resource suggests; else as by default
+	TTLAuto                     // what was learned of the kind, or of the resource, suggests; else as by default
+
+	// TTLUnattended is for a lease that nobody renews: long enough for what leases of its kind take, by what was
+	// learned of them. It is for level 4 on.
+	TTLUnattended
 )
 
 // Items returns all resources that are asked for.
@@ -77,8 +81,8 @@ func (c *Acquire) Validate() error {
 	switch {
 	case err != nil:
 		return err
-	case c.Pick > TTLAuto:
-		return invalid("unknown source of the ttl: it is as said, by default or auto")
+	case c.Pick > TTLUnattended:
+		return invalid("unknown source of the ttl: it is as said, by default, auto or unattended")
 	case c.Pick != TTLAsSaid && c.TTL == 0:
 		return invalid("a ttl that is picked needs one to fall back on")
 	case c.TTL != 0 && c.Session != "":
@@ -87,6 +91,14 @@ func (c *Acquire) Validate() error {
 		return ttl(c.TTL)
 	}
 	return nil
+}
+
+// ValidateAt refuses, below level 4, what is new at that level.
+func (c *Acquire) ValidateAt(level Level) error {
+	if level < Level4 && c.Pick == TTLUnattended {
+		return invalid("unknown source of the ttl: it is as said, by default or auto")
+	}
+	return c.Validate()
 }
 
 // validateItems refuses a request that names a resource twice, which would wait for itself, or

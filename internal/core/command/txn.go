@@ -335,6 +335,8 @@ func (o *Op) validateAcquire(c *Txn) error {
 		return invalid("a transaction does not wait: leave the wait out")
 	case a.Request != (Request{}):
 		return invalid("the request key is that of the transaction")
+	case a.Pick == TTLUnattended:
+		return invalid("a transaction takes no lease that nobody renews: say its ttl")
 	case a.Selects():
 		return invalid("a transaction takes any units of a pool: leave where, spread and units out")
 	}

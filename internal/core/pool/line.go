@@ -16,8 +16,8 @@ type Ask struct {
 	All    bool     // an exclusive lease: everything that there is
 }
 
-// wants reports whether a unit is one that a request asks for, taken or not.
-func (a *Ask) wants(u *Unit) bool {
+// Wants reports whether a unit is one that a request asks for, taken or not.
+func (a *Ask) Wants(u *Unit) bool {
 	switch {
 	case a.All:
 		return true
@@ -27,8 +27,8 @@ func (a *Ask) wants(u *Unit) bool {
 	return a.Where.Matches(u)
 }
 
-// oneHost reports whether all units have to be on one host.
-func (a *Ask) oneHost() bool { return !a.Spread && !a.All && len(a.Units) == 0 }
+// OneHost reports whether all units have to be on one host.
+func (a *Ask) OneHost() bool { return !a.Spread && !a.All && len(a.Units) == 0 }
 
 // A Line is those who wait for units of a pool, in their order, as far as somebody looks at them. A unit that is free
 // is for the first in the line that could use it: nobody behind gets it, even if the first one needs more than is free.
@@ -84,11 +84,11 @@ func (l *Line) free(u *Unit) bool {
 // keeps reports whether a unit is kept for somebody.
 func (l *Line) keeps(k *keeper, u *Unit) bool {
 	switch {
-	case !k.ask.wants(u):
+	case !k.ask.Wants(u):
 		return false
 	case k.fixed:
 		return u.Host == k.host
-	case !k.ask.oneHost():
+	case !k.ask.OneHost():
 		return true
 	}
 	could, known := k.could.Get(u.Host)
@@ -105,7 +105,7 @@ func (l *Line) keeps(k *keeper, u *Unit) bool {
 func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
 	for _, u := range h.list {
 		l.Looked++
-		if u.Removed || !a.wants(u) {
+		if u.Removed || !a.Wants(u) {
 			continue
 		}
 		all++
@@ -208,10 +208,10 @@ func (l *Line) Keep(a *Ask) bool {
 	}
 	k := keeper{ask: a}
 	possible := false
-	if a.oneHost() && len(l.kept) == 0 {
+	if a.OneHost() && len(l.kept) == 0 {
 		k.host, possible = l.fix(a)
 		k.fixed = true
-	} else if possible = l.possible(a); a.oneHost() {
+	} else if possible = l.possible(a); a.OneHost() {
 		k.could = new(btree.Map[string, bool])
 	}
 	if !possible {
@@ -233,11 +233,11 @@ func (l *Line) possible(a *Ask) (enough bool) {
 	found := 0
 	l.table.Hosts(l.pool, func(h *Host) bool {
 		l.Looked++
-		if a.oneHost() && h.Units < a.N {
+		if a.OneHost() && h.Units < a.N {
 			return true
 		}
 		_, fit, _ := l.on(a, h)
-		if found += fit; a.oneHost() {
+		if found += fit; a.OneHost() {
 			found = fit
 		}
 		enough = found >= a.N
@@ -280,10 +280,10 @@ func (l *Line) Kept() (host string, free int, ok bool) {
 func (t *Table) Most(pool string, a *Ask) (most int) {
 	host, here := "", 0
 	t.Units(pool, nil, func(u *Unit) bool {
-		if u.Host != host && a.oneHost() {
+		if u.Host != host && a.OneHost() {
 			host, here = u.Host, 0
 		}
-		if !u.Removed && a.wants(u) {
+		if !u.Removed && a.Wants(u) {
 			here++
 			most = max(most, here)
 		}

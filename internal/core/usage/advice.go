@@ -29,7 +29,7 @@ const (
 	clockPercent  = 1                      // of a TTL, which a holder leaves for clocks that run differently
 	secondCosts   = 100                    // messages are worth a second without a holder
 	pauseFactor   = 2                      // a few leases do not show the worst pause there can be
-	patience      = 10 * time.Minute       // that those who wait have with a holder that is gone
+	patience      = 10 * time.Minute       // with a holder that is gone, where nobody knows of which kind
 
 	// Holders are taken to go away once a day until something else is known, with the
 	// weight of a tenth of what one did.
@@ -39,8 +39,9 @@ const (
 // An advisor makes up an advice, step by step.
 type advisor struct {
 	leasehold.Advice
-	u *Usual
-	d leasehold.Definition
+	u        *Usual
+	d        leasehold.Definition
+	patience time.Duration // that those who wait have with a holder that is gone
 }
 
 // Advise returns the TTL that suits a resource: fallback, unless enough is known.
@@ -48,10 +49,12 @@ func Advise(u *Usual, d leasehold.Definition, fallback time.Duration) leasehold.
 	if u == nil {
 		u = &Usual{}
 	}
-	a := advisor{u: u, d: d}
-	a.Grace = d.Grace
-	a.Usual = u.Shown()
-	if a.Learned = len(u.Holds) >= minLearned*holdBytes; a.Learned {
+	return advise(advisor{u: u, d: d, patience: patience}, u.Shown(), fallback)
+}
+
+func advise(a advisor, usual *leasehold.Usual, fallback time.Duration) leasehold.Advice {
+	a.Grace, a.Usual = a.d.Grace, usual
+	if a.Learned = usual != nil && len(a.u.Holds) >= minLearned*holdBytes; a.Learned {
 		a.fromPauses()
 		a.fromLosses()
 		a.fromPatience()
@@ -150,9 +153,9 @@ func (a *advisor) fromLosses() {
 
 // fromPatience finds the largest TTL, and the one between all three.
 func (a *advisor) fromPatience() {
-	a.Most = patience
+	a.Most = a.patience
 	why := "nobody should wait longer for a holder that is gone"
-	if a.d.LargestTTL != 0 && a.d.LargestTTL < patience {
+	if a.d.LargestTTL != 0 && a.d.LargestTTL < a.patience {
 		a.Most, why = a.d.LargestTTL, "the definition of "+a.d.Path+" says so"
 	}
 	a.say("at most %s: %s", timeline.Text(a.Most), why)

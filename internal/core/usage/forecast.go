@@ -15,6 +15,7 @@ type Forecast struct {
 	Late  bool // it is held for longer than is usual, and nobody can tell
 	First time.Duration
 	Each  time.Duration
+	Error time.Duration // how far it may be off; 0: not known
 }
 
 // Forecast returns how much later each usually has its turn on a resource that so many share. When
@@ -78,7 +79,23 @@ func (f Forecast) Text(ahead int) string {
 	case d == 0:
 		return ""
 	case ahead == 0:
-		return fmt.Sprintf("; usually free in about %s", timeline.Text(d))
+		return fmt.Sprintf("; usually free in about %s", timeline.Text(d)) + f.errorText()
 	}
-	return fmt.Sprintf("; a turn usually comes in about %s", timeline.Text(d))
+	return fmt.Sprintf("; a turn usually comes in about %s", timeline.Text(d)) + f.errorText()
+}
+
+func (f Forecast) errorText() string {
+	if f.ErrorShown() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (±%s)", timeline.Text(f.ErrorShown()))
+}
+
+// ErrorShown returns how far the forecast may be off, as exactly as the scale; 0 if that is not known, or next to
+// nothing.
+func (f Forecast) ErrorShown() time.Duration {
+	if !f.Known || f.Error <= scale[0] {
+		return 0
+	}
+	return scale[nearest(f.Error)]
 }

@@ -114,3 +114,12 @@ const (
 	MaxSelector   = 1024  // bytes of the text that selects units
 	MaxUnitLimits = 16    // limits on how many units one holder or group may have
 )
+
+// Limits of tasks.
+const (
+	MaxTasks        = 1000000 // of all namespaces together
+	MaxFolderTasks  = 100000  // that are claimed from one folder
+	MaxResult       = 4096    // bytes of what a task came to
+	MaxAttempts     = 1000    // to do one task
+	DefaultAttempts = 3       // of a task for which nobody said how many
+)

@@ -278,6 +278,29 @@ func (v *view) Pool(namespace, path string, q core.PoolQuery) (leasehold.PoolSta
 	return v.in.Pool(namespace, path, q)
 }
 
+// Task: record-read. The state of a task is a part of its record.
+func (v *view) Task(namespace, path string) (leasehold.Task, bool) {
+	if !v.readsRecord(namespace, path) {
+		v.denyRecord(namespace, path)
+		return v.in.Task(nowhere, path)
+	}
+	v.shown = true
+	return v.in.Task(namespace, path)
+}
+
+// Tasks: record-read, of each.
+func (v *view) Tasks(namespace string, q core.TaskQuery) (list []leasehold.Task, next string) {
+	if !v.permit.MaySomewhere(policy.RecordRead, namespace) {
+		v.denyRecord(namespace, q.Prefix)
+		return v.in.Tasks(nowhere, q)
+	}
+	v.shown = true
+	q.After = v.open(q.After)
+	q.May = func(path string) bool { return v.readsRecord(namespace, path) }
+	list, next = v.in.Tasks(namespace, q)
+	return list, v.seal(next, next != "" && q.May(next))
+}
+
 // Advice: read. It is made of how long others held it, so one's own is not enough.
 func (v *view) Advice(namespace, path string) leasehold.Advice {
 	if v.may(policy.Read, namespace, path, nil) {

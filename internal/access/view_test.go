@@ -30,6 +30,7 @@ func (w *world) populate() {
 		w.do(who, &core.Release{Namespace: space, ID: n.ended})
 		w.do(who, &core.PutRecord{Namespace: space, Path: n.path, Value: "value of " + who, Keep: 2})
 		w.do(who, &core.PutRecord{Namespace: space, Path: n.path, Value: "second value of " + who})
+		w.do(who, &core.PutTask{Namespace: space, Path: n.path, Value: "third value of " + who})
 		w.do("op", &core.Define{Namespace: space, Definition: leasehold.Definition{Path: n.path, Expected: time.Minute}})
 		w.do(who, &core.Acquire{Namespace: space, Resource: n.path, ID: n.id + "-waits", Holder: who + "-waiter",
 			Wait: time.Hour, TTL: time.Hour})
@@ -52,6 +53,10 @@ var perPath = map[string]func(core.View, names) any{
 	"Pool": func(v core.View, n names) any {
 		status, ok := v.Pool(n.namespace, n.path, core.PoolQuery{Most: 10, Waiters: 10})
 		return []any{status, ok}
+	},
+	"Task": func(v core.View, n names) any { return pair(v.Task(n.namespace, n.path)) },
+	"Tasks": func(v core.View, n names) any {
+		return pair(v.Tasks(n.namespace, core.TaskQuery{Prefix: n.path, Most: 10}))
 	},
 	"Advice": func(v core.View, n names) any { return v.Advice(n.namespace, n.path) },
 	"Alarms": func(v core.View, n names) any {

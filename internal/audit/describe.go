@@ -73,6 +73,17 @@ func describe(c core.Command) Line {
 	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
 		return Line{} // what they set off is told by its events
 	}
+	return describeTask(c)
+}
+
+// describeTask describes what is done to tasks.
+func describeTask(c core.Command) Line {
+	switch c := c.(type) {
+	case *core.PutTask:
+		return byHand("put-task", c.Namespace, c.Path, "", c.By)
+	case *core.FinishTask:
+		return describeFinish(c)
+	}
 	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
 }
 
@@ -81,6 +92,15 @@ func describePut(c *core.PutRecord) Line {
 		Token: c.Fence.Token, By: c.By, Reason: c.Reason}
 	if c.Link != nil {
 		l.ID, l.Foreign, l.Holder, l.Actor = c.Link.ID, c.Link.Foreign, c.Link.Holder, c.Link.Holder
+	}
+	return l
+}
+
+func describeFinish(c *core.FinishTask) Line {
+	l := Line{Verb: "finish-task", Namespace: c.Namespace, ID: c.ID, Token: c.Token,
+		Reason: leasehold.TaskDone.String()}
+	if c.Failed {
+		l.Reason = strings.TrimSuffix(leasehold.TaskFailed.String()+": "+brief(c.Result), ": ")
 	}
 	return l
 }

@@ -19,6 +19,9 @@ func (s *State) acquire(c *Acquire) Answer {
 	if failure != nil {
 		return Answer{Err: failure}
 	}
+	if c.Task {
+		return s.claimTask(sp, c)
+	}
 	// The id is in use: most likely this is a retry, whose first answer was lost.
 	if claim := s.touch(sp, c.ID); claim != nil {
 		return s.acquireAgain(sp, c)
@@ -110,8 +113,8 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	if failure == nil {
 		failure = s.agree(sp, item, d)
 	}
-	if failure == nil && item.Select != nil {
-		failure = s.maySelect(sp, item)
+	if failure == nil {
+		failure = s.maySelect(sp, c, item)
 	}
 	if failure != nil {
 		return nil, failure
@@ -127,7 +130,7 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		Since: s.now, SinceWall: s.wall,
 	}
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
-		Expected: d.Expected, Select: item.Select}
+		Expected: d.Expected, Select: item.Select, Task: c.Task}
 	if item.Select != nil {
 		terms.ask, _ = compileAsk(item.Slots, item.Select)
 	}
@@ -350,7 +353,7 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 		if again == nil {
 			return s.noClaim(sp, item.ID)
 		}
-		if again.Resource != item.Resource || again.Holder != c.Holder {
+		if !again.asked(item.Resource, c.Task) || again.Holder != c.Holder {
 			return otherID(again)
 		}
 	}

@@ -120,6 +120,10 @@ func (s *State) allowCommand(c Command) *leasehold.Error {
 		return s.allowDefine(c.Namespace, c.Resource)
 	case *Drain:
 		return s.allowDefine(c.Namespace, c.Resource)
+	case *PutTask:
+		return s.allowRecord(access.RecordWrite, c.Namespace, c.Path)
+	case *FinishTask:
+		return s.allowClaim(access.Release, c.Namespace, c.ID)
 	case *Acknowledge:
 		return s.allowAcknowledge(c.Namespace, c.Resource)
 	case *AcknowledgeAlarm:

@@ -28,7 +28,7 @@ func (s *State) change(c *Change) Answer {
 	if !newHolder && !newID {
 		return s.leaseAnswer(sp, claim) // an earlier try did it
 	}
-	if failure := s.staysInOrder(sp, claim, "a lease on it stays with its holder and its id"); failure != nil {
+	if failure := s.staysWithHolder(sp, claim); failure != nil {
 		return Answer{Err: failure}
 	}
 	if newHolder {

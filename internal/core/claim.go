@@ -54,6 +54,7 @@ type Terms struct {
 	Labels      leasehold.Labels
 	Foreign     string // the id that a foreign protocol gave it; from level 4 on
 	MayExpire   bool   // to expire is an ordinary end; from level 4 on
+	Task        bool   // it is on a task or, while it waits, for one in a folder; from level 4 on
 	Door        string // that it came through, if not nativeDoor; empty: not known. From level 4 on
 	Note        string // what its holder last said with a renewal; from level 4 on
 	NotedWall   int64  // when that was
@@ -92,7 +93,7 @@ func (c *Claim) setTerms(t Terms) {
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
 		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil && t.Select == nil &&
-		t.Foreign == "" && !t.MayExpire && t.Door == "" && t.Note == "" {
+		t.Foreign == "" && !t.MayExpire && !t.Task && t.Door == "" && t.Note == "" {
 		return
 	}
 	c.Terms = new(t)
@@ -330,14 +331,18 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	}{s.eventOf(sp, c, leasehold.Ended), s.hold(c, at)}
 	event := &told.event
 	event.How, event.By, event.Reason, event.Hold = how, last.By, last.Reason, &told.hold
+	if s.outcome != "" { // nothing else that ends because of this end came to it
+		event.Reason, s.outcome = s.outcome, ""
+	}
 	event.Own = s.own != nil && s.own.ID == c.ID && c.Session != ""
 	s.emit(sp, event)
 	s.endFace(sp, c, how)
+	s.endTask(sp, c, how)
 	s.alarmEnd(sp, c, how, learned)
 	// The resource is stored, and the end is in history, before the queue is stirred: the next
 	// grant must find the resource free, and its event must come after this one.
 	s.setResource(sp, &free)
-	if free.Waiting > 0 {
+	if free.Waiting > 0 || sp.tasks.has(c.Resource) {
 		s.stir(sp, c.Resource)
 	}
 }

@@ -194,6 +194,9 @@ func (b *graphBuilder) over(c *Claim) bool {
 
 // want finds who is in the way of a waiter.
 func (b *graphBuilder) want(p *waitgraph.Party, c *Claim) {
+	if c.onTask() {
+		return // a task may come from anybody, at any time
+	}
 	w := &waitgraph.Want{Holder: c.Holder, Resource: c.Resource, Slots: c.Slots}
 	if b.sp.pools.Has(c.Resource) {
 		// It may pass those before it, and a wait that is refused by mistake is worse than one that ends by its limit.

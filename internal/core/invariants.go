@@ -134,6 +134,7 @@ func (c *checker) space(s *State, sp *space) {
 	c.shares(s, sp, n.taken)
 	c.pools(sp)
 	c.kinds(sp)
+	c.tasks(sp)
 	c.history(sp)
 }
 
@@ -285,6 +286,9 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 	if head == nil {
 		return false // which is found elsewhere
 	}
+	if head.onTask() {
+		return c.freeTask(s, sp, head)
+	}
 	return c.freeFor(s, sp, head)
 }
 
@@ -418,7 +422,7 @@ func (c *checker) heap(s *State) {
 			return true
 		})
 		sp.resources.Scan(func(path string, r *Resource) bool {
-			if r.Waiting > 0 {
+			if t, _ := sp.tasks.byPath.Get(path); r.Waiting > 0 || t != nil && t.State == leasehold.TaskTodo {
 				see(r.timer, r.resumes(), path)
 			}
 			return true

@@ -111,7 +111,23 @@ func (s *State) kind(c *Claim) string {
 	if c.Terms == nil || !s.atLeast(Level4) {
 		return ""
 	}
-	return KindName(c.Terms.Labels, c.Holder)
+	name := KindName(c.Terms.Labels, c.Holder)
+	if name == "" && c.Terms.Task {
+		return kindOfTask
+	}
+	return name
+}
+
+// kindOfTask is the kind of a lease on a task for which nobody named another. A task is done once: what can be learned
+// is how long those of its folder take.
+const kindOfTask = "task"
+
+// learnedOn returns the path under which the kind of a claim is kept.
+func (c *Claim) learnedOn() string {
+	if c.onTask() && !c.waiting() {
+		return leasehold.TaskFolder(c.Resource)
+	}
+	return c.Resource
 }
 
 // recent returns what was learned of a kind on a resource; empty if nothing was.
@@ -131,7 +147,7 @@ func (s *State) recentOf(sp *space, c *Claim) usage.Recent {
 	if sp.kinds.byName.Len() == 0 {
 		return ""
 	}
-	return sp.recent(c.Resource, s.kind(c))
+	return sp.recent(c.learnedOn(), s.kind(c))
 }
 
 // learnKind notes how a lease went that ended at some moment. One that was handed on is of no kind: two holders did
@@ -142,12 +158,12 @@ func (s *State) learnKind(sp *space, c *Claim, how leasehold.How, at Time) {
 		return
 	}
 	ttl, gap := s.pulse(sp, c)
-	recent := sp.recent(c.Resource, name)
+	recent := sp.recent(c.learnedOn(), name)
 	if recent == "" && !s.roomForKind(sp) {
 		return
 	}
 	recent = recent.Add(time.Duration(at-c.Since), how, ttl, gap)
-	s.setKind(sp, &Kind{Resource: c.Resource, Name: name, Recent: recent})
+	s.setKind(sp, &Kind{Resource: c.learnedOn(), Name: name, Recent: recent})
 }
 
 func (s *State) setKind(sp *space, kind *Kind) {
@@ -187,7 +203,9 @@ func (s *State) pickTTL(sp *space, c *Acquire, path string, d leasehold.Definiti
 	}
 	kind := ""
 	if s.atLeast(Level4) {
-		kind = KindName(c.Labels, c.Holder)
+		if kind = KindName(c.Labels, c.Holder); kind == "" && c.Task {
+			kind = kindOfTask
+		}
 	}
 	switch {
 	case c.Pick == TTLUnattended && kind == "":

@@ -252,6 +252,14 @@ func (p *phrase) command() core.Command {
 		return &core.Undefine{Path: p.word("path"), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
 	case "set-units":
 		return p.setUnits()
+	case "task":
+		return p.putTask()
+	case "claim":
+		c := p.acquire().(*core.Acquire)
+		c.Task = true
+		return c
+	case "finish", "fail":
+		return p.finishTask()
 	case "drain":
 		return &core.Drain{
 			Resource: p.word("resource"), Units: p.list("units"), Why: p.option("why", ""), By: p.option("by", ""), Namespace: p.namespace(), Request: p.request(),
@@ -566,7 +574,11 @@ func (p *phrase) breakLease() core.Command {
 func writeCommand(c core.Command) string {
 	switch c := c.(type) {
 	case *core.Acquire:
-		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
+		verb := "acquire"
+		if c.Task {
+			verb = "claim"
+		}
+		return sentence(verb, quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
 			writeSlots(c.Slots, c.Capacity), writeSelect(c.Select), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("may-expire", c.MayExpire), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
@@ -576,6 +588,10 @@ func writeCommand(c core.Command) string {
 		return sentence("undefine", quote(c.Path), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.SetUnits:
 		return writeUnits(c)
+	case *core.PutTask:
+		return sentence("task", quote(c.Path), quote(c.Value), option("priority", c.Priority), option("attempts", c.Attempts), option("by", c.By), common(c.Namespace, c.Request))
+	case *core.FinishTask:
+		return writeFinish(c)
 	case *core.Drain:
 		return sentence("drain", quote(c.Resource), option("units", strings.Join(c.Units, ",")), option("why", c.Why), option("by", c.By), common(c.Namespace, c.Request))
 	case *core.Acknowledge:

@@ -85,6 +85,8 @@ func (s *State) mayBecomePool(sp *space, path string) *leasehold.Error {
 	}
 	r, d := s.settle(sp, path), sp.definition(path)
 	switch {
+	case sp.waitsForTasks(path):
+		return refuse(leasehold.Refused, "workers wait for tasks from %s: it has no units", path).Err
 	case d.Capacity > 0 || len(d.Units) > 0:
 		return refuse(leasehold.Refused, "the definition of %s gives %s its slots: take capacity and units out of it "+
 			"before hosts bring theirs", d.Path, path).Err
@@ -223,8 +225,11 @@ func (s *State) poolCost(sp *space, path string) int {
 	return cost
 }
 
-// maySelect refuses to select units of a resource that has none with labels and hosts.
-func (s *State) maySelect(sp *space, item Item) *leasehold.Error {
+// maySelect refuses to select units of a resource that has none with labels and hosts, and tasks where there are none.
+func (s *State) maySelect(sp *space, c *Acquire, item Item) *leasehold.Error {
+	if item.Select == nil {
+		return sp.mixesTasks(c, item.Resource)
+	}
 	if failure := s.mayPool("units that are selected"); failure != nil {
 		return failure
 	}

@@ -10,6 +10,12 @@ import (
 // priority and arrival. Waiters are granted in that order and in no other; the first one that
 // cannot be granted holds up those behind it.
 
+// A stirring is a resource of which something may be free.
+type stirring struct {
+	space *space
+	path  string
+}
+
 // enqueue puts claims that are wanted together in the queues of their resources, each behind
 // those of its priority. They share one place in the order of arrival: of two requests for the
 // same resources the same one is first everywhere, so neither can hold a part that the other
@@ -107,6 +113,13 @@ func (s *State) handOver(sp *space, path string) {
 	if sp.pools.Has(path) {
 		s.handOverUnits(sp, path)
 		return
+	}
+	if sp.waitsForTasks(path) {
+		s.handOverTasks(sp, path)
+		return
+	}
+	if sp.tasks.has(path) {
+		defer s.offerTask(sp, path)
 	}
 	for !s.quarantined() {
 		r, ok := sp.resources.Get(path)

@@ -93,6 +93,7 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	owner, bound := s.disownRecord(sp, r.Path), sp.records.Binds(r)
 	s.records.Drop(&sp.records, r, s.now)
+	s.dropTask(sp, r.Path)
 	if bound {
 		countRecord(sp, r.Session, -1)
 	}

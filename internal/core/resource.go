@@ -16,7 +16,7 @@ type Resource struct {
 	Idle    uint64
 	More    *More // what a resource has that was held before, or is shared
 
-	timer *timer // while somebody waits for the end of a rest
+	timer *timer // while somebody waits for the end of a rest, or a task does
 }
 
 // More is what a resource has that was held before, or is shared.
@@ -69,11 +69,11 @@ func (s *State) Leased(namespace, path string) bool {
 	return ok && r.Claim != ""
 }
 
-// setResource stores a resource and keeps three accounts that depend on it: the list of idle
+// setResource stores a resource and keeps four accounts that depend on it: the list of idle
 // resources, of which only a bounded number is remembered; the timer of a rest that somebody
-// waits for; and the agreed capacity, which is forgotten once nobody holds or wants the
-// resource, so that the next to share it may agree on another. A change that touches none of
-// the three may store the resource directly.
+// waits for; the agreed capacity, which is forgotten once nobody holds or wants the
+// resource, so that the next to share it may agree on another; and whether the task of its name
+// can be claimed. A change that touches none of them may store the resource directly.
 func (s *State) setResource(sp *space, r *Resource) {
 	idle := !r.held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {
@@ -87,7 +87,7 @@ func (s *State) setResource(sp *space, r *Resource) {
 	}
 	// The end of a rest changes nothing unless somebody waits for it. Without a waiter it needs
 	// no timer, and the log no tick.
-	if at := r.resumes(); r.Waiting > 0 && at != 0 {
+	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path)) {
 		if r.timer == nil {
 			r.timer = newTimer(dueResource, sp, r.Path)
 		}
@@ -107,4 +107,5 @@ func (s *State) setResource(sp *space, r *Resource) {
 		r.Idle = 0
 	}
 	sp.resources.Set(r.Path, r)
+	sp.placeTask(r.Path)
 }

@@ -85,6 +85,9 @@ func (s *State) settle(sp *space, path string) *Resource {
 	if !ok {
 		return nil
 	}
+	if sp.waitsForTasks(path) {
+		s.passTime()
+	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		s.settleClaim(sp, claim)
 	} else if !s.settleSharers(sp, r) && !s.calmPool(sp, path) {

@@ -19,7 +19,7 @@ import (
 // *Session, *Chore, *Claim, *Resource, *pool.Unit, *Kind, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
-// *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
+// *leasehold.Definition, *leasehold.Task, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
@@ -86,6 +86,9 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		if more {
 			sp.chores.Scan(func(_ string, v *Chore) bool { more = yield(Piece{name, v}); return more })
+		}
+		if more {
+			sp.tasks.byPath.Scan(func(_ string, v *leasehold.Task) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
@@ -317,7 +320,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 	case *leasehold.Event:
 		s.record(sp, v)
 	default:
-		return fmt.Errorf("snapshot has a %T, which is unknown here", v)
+		return s.restoreTask(sp, v)
 	}
 	return nil
 }
@@ -342,11 +345,12 @@ func (s *State) restoreResource(sp *space, r *Resource) error {
 	if r.Idle != 0 {
 		s.idle.Set(r.Idle, place{sp.name, r.Path})
 	}
-	if at := r.resumes(); r.Waiting > 0 && at != 0 {
+	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path)) {
 		r.timer = newTimer(dueResource, sp, r.Path)
 		s.due.Set(r.timer, at)
 	}
 	sp.resources.Set(r.Path, r)
+	sp.placeTask(r.Path)
 	return nil
 }
 
@@ -407,6 +411,7 @@ func (s *State) restoreClaim(sp *space, c *Claim) error {
 	if err := s.restoreShare(sp, r, c); err != nil {
 		return err
 	}
+	sp.placeTask(c.Resource)
 	s.put(sp, c)
 	return nil
 }

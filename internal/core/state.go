@@ -57,6 +57,7 @@ type State struct {
 	forgot []string // namespaces, by the entry that was applied last
 
 	definitions int // how many there are in all namespaces
+	tasks       int // the same
 	alarms      alarms
 
 	records record.Store // what is counted of those of all namespaces
@@ -85,6 +86,7 @@ type State struct {
 	picked   []picked       // units, by what the command being applied grants
 	refused  string         // why the command being applied cannot have units at once
 	overOwn  bool           // because of a limit of its own
+	outcome  string         // of the task whose lease is ending right now
 	neverHas bool           // because there are too few
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
@@ -95,11 +97,6 @@ type State struct {
 	work      work // of the entry being applied
 	unsettled bool // the command looked at something of which not all that is over was collected
 	smallWork int  // in tests, the budget of an entry; 0: as it is
-}
-
-type stirring struct {
-	space *space
-	path  string
 }
 
 // A space is one namespace: tokens, revisions and sessions are ordered within it.
@@ -124,6 +121,7 @@ type space struct {
 	calm  btree.Map[string, Time] // pools of which nothing can be granted before a moment unless something changes
 
 	kinds kinds // what was learned of kinds of leases
+	tasks taskTable
 
 	alarms     btree.Map[string, *Alarm] // the active ones, by what they are about
 	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
@@ -185,6 +183,7 @@ func newSpace(name string) *space {
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(), pools: pool.NewTable(),
 		kinds: newKinds(),
+		tasks: newTaskTable(),
 	}
 }
 
@@ -338,6 +337,10 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.setUnits(c), nil
 	case *Drain:
 		return s.drain(c), nil
+	case *PutTask:
+		return s.putTask(c), nil
+	case *FinishTask:
+		return s.finishTask(c), nil
 	case *Acknowledge:
 		return s.acknowledge(c), nil
 	case *AcknowledgeAlarm:
@@ -403,7 +406,7 @@ func (s *State) Freeze() *State {
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq, order: s.order,
-		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms, policy: s.policy,
+		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms, policy: s.policy,
 		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
@@ -431,6 +434,7 @@ func (sp *space) freeze() *space {
 	f.chores = *sp.chores.Copy()
 	f.pools, f.calm = sp.pools.Copy(), btree.Map[string, Time]{}
 	f.kinds = sp.kinds.copy()
+	f.tasks = sp.tasks.copy()
 	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f
 }

@@ -33,6 +33,8 @@ type View interface {
 	Definition(namespace, path string) (leasehold.Definition, bool)
 	Definitions(namespace, prefix, after string, most int) (list []leasehold.Definition, next string)
 	Pool(namespace, path string, q PoolQuery) (status leasehold.PoolStatus, ok bool)
+	Task(namespace, path string) (task leasehold.Task, ok bool)
+	Tasks(namespace string, q TaskQuery) (list []leasehold.Task, next string)
 	Advice(namespace, path string) leasehold.Advice
 
 	NewestToken() leasehold.Token
@@ -171,6 +173,9 @@ func (v *view) Claims(c *Acquire) Answer {
 // its resources that somebody has.
 func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 	sp := v.s.space(namespace)
+	if len(paths) == 1 && sp != nil && sp.isFolder(paths[0]) {
+		return v.s.noTask(sp, paths[0]).Err
+	}
 	var queued *Resource
 	for _, path := range paths {
 		if sp == nil {

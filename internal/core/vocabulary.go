@@ -36,6 +36,8 @@ type (
 	SetUnits      = command.SetUnits
 	HostUnit      = command.HostUnit
 	Drain         = command.Drain
+	PutTask       = command.PutTask
+	FinishTask    = command.FinishTask
 	SetCaps       = command.SetCaps
 	EndQuarantine = command.EndQuarantine
 	RaiseTokens   = command.RaiseTokens

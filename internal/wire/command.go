@@ -199,5 +199,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.raiseTokens(v)
 	case *core.ChangeAccess:
 		c.changeAccess(v)
+	default:
+		c.taskCommand(v)
 	}
 }

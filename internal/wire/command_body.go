@@ -61,7 +61,8 @@ func (c *codec) acquireOf(kind uint64, v *core.Acquire) {
 	if kind == kindAcquireUnattended {
 		c.selections(v)
 	}
-	if (kind == kindAcquireUnattended) != (v.Pick == core.TTLUnattended) && c.fault == nil {
+	unattended := v.Pick == core.TTLUnattended
+	if unattended != (kind == kindAcquireUnattended) && kind != kindAcquireTask && c.fault == nil {
 		c.fail("pick", "a lease that nobody renews is acquired by a command of another kind")
 	}
 }

@@ -88,6 +88,12 @@ const (
 
 	// An acquire of a lease that nobody renews, whose TTL is learned. Others are as they were before.
 	kindAcquireUnattended = 50
+
+	kindPutTask    = 52
+	kindFinishTask = 53
+
+	// An acquire of a task. Others are as they were before.
+	kindAcquireTask = 54
 )
 
 var commandNames = [...]string{
@@ -109,6 +115,7 @@ var commandNames = [...]string{
 	kindAcquireSelect: "acquire select", kindDefineLimits: "define limits",
 	kindSetUnits: "set units", kindDrain: "drain",
 	kindAcquireUnattended: "acquire unattended",
+	kindPutTask:           "put task", kindFinishTask: "finish task", kindAcquireTask: "acquire task",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -119,8 +126,8 @@ func commandLevel(kind uint64) uint64 {
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
 		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
-		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain,
-		kindAcquireUnattended:
+		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain, kindAcquireUnattended, kindPutTask,
+		kindFinishTask, kindAcquireTask:
 		return levelStated
 	}
 	return levelFirst
@@ -174,6 +181,10 @@ func kindOf(command core.Command) uint64 {
 		return kindSetUnits
 	case *core.Drain:
 		return kindDrain
+	case *core.PutTask:
+		return kindPutTask
+	case *core.FinishTask:
+		return kindFinishTask
 	case *core.Acknowledge:
 		return kindAcknowledge
 	case *core.AcknowledgeAlarm:
@@ -241,6 +252,8 @@ func defineKind(v *core.Define) uint64 {
 
 func acquireKind(v *core.Acquire) uint64 {
 	switch {
+	case v.Task:
+		return kindAcquireTask
 	case v.Pick == core.TTLUnattended:
 		return kindAcquireUnattended
 	case v.Selects():
@@ -289,6 +302,8 @@ func newCommand(kind uint64) core.Command {
 		return &core.CloseSession{Abandon: true}
 	case kindAcquire, kindAcquireForeign, kindAcquireSelect, kindAcquireUnattended:
 		return new(core.Acquire)
+	case kindAcquireTask:
+		return &core.Acquire{Task: true}
 	case kindRenew:
 		return new(core.Renew)
 	case kindRenewNote:
@@ -321,6 +336,10 @@ func newCommand(kind uint64) core.Command {
 		return new(core.SetUnits)
 	case kindDrain:
 		return new(core.Drain)
+	case kindPutTask:
+		return new(core.PutTask)
+	case kindFinishTask:
+		return new(core.FinishTask)
 	case kindAcknowledge:
 		return new(core.Acknowledge)
 	case kindAcknowledgeAlarm:

@@ -37,7 +37,7 @@
 //	                    records that stand for leases: command 37, record 37;
 //	                    transactions in transactions, and searches in them: command 38;
 //	                    pools over several hosts, and limits of their units: commands 39 to
-//	                    42, records 38 to 41
+//	                    42, records 38 to 41; tasks: commands 52 to 54, records 43 and 44
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -161,6 +161,11 @@
 //	  50  acquire unattended
 //	                     level 4; as 23, in which nothing need be foreign and pick is 3, then
 //	                     select?, and select? for each of the further resources
+//	  52  put task       level 4; text namespace, text path, text value, signed priority,
+//	                     signed attempts, text by, request
+//	  53  finish task    level 4; text namespace, text id, unsigned token, flag failed,
+//	                     text result, text session, request
+//	  54  acquire task   level 4; as 23, in which nothing need be foreign
 //
 //	select               text where, flag spread, text… units
 //	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
@@ -281,6 +286,11 @@
 //	                     level 4; as 12, limit…, of which there is one
 //	  41  limits outcome level 4; as 8, limit… of the definition, of which there is one
 //	  42  kind           level 4; text resource, text name, text recent
+//	  43  task           level 4; text path, task state (1 todo, 2 doing, 3 done, 4 failed),
+//	                     signed priority, signed attempts, signed max attempts, text lease,
+//	                     text holder, unsigned token, text result, moment changed,
+//	                     unsigned order
+//	  44  task claim     level 4; as 5, of a task or of who waits for one
 //
 //	owner                text principal, which is not empty, text group
 //

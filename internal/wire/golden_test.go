@@ -571,6 +571,15 @@ func init() {
 		Units: []core.HostUnit{{Name: "GPU-1", Labels: goldenLabels}, {Name: "GPU-2", Unfit: "vanished"}},
 	}
 	goldenCommands[kindDrain] = &core.Drain{Namespace: "default", Resource: "gpu", Units: []string{"GPU-1"}, Why: "repair", By: "ops", Request: goldenKey}
+	goldenCommands[kindPutTask] = &core.PutTask{
+		Namespace: "default", Path: "jobs/resize-42", Value: "{}", Priority: 2, Attempts: 300, By: "ops", Request: goldenKey,
+	}
+	goldenCommands[kindFinishTask] = &core.FinishTask{
+		Namespace: "default", ID: "id1", Token: 300, Failed: true, Result: "no disk", Session: "s1", Request: goldenKey,
+	}
+	goldenCommands[kindAcquireTask] = &core.Acquire{
+		Namespace: "default", Resource: "jobs/", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Wait: time.Minute, Foreign: "f1", Task: true, Request: goldenKey,
+	}
 	goldenCommands[kindPutLink] = &core.PutRecord{
 		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
 	}
@@ -719,6 +728,11 @@ var goldenRecords = func() map[string]core.Piece {
 	list["claim-select"] = core.Piece{Space: "default", Value: &core.Claim{
 		ID: "id1", Resource: "gpu", Holder: "ann", Token: 5, Slots: 2, Terms: &core.Terms{Units: []string{"GPU-1", "GPU-2"}, Select: goldenSelect},
 	}}
+	list["task"] = core.Piece{Space: "default", Value: &leasehold.Task{
+		Path: "jobs/resize-42", State: leasehold.TaskDoing, Priority: 2, Attempts: 1, MaxAttempts: 300, Lease: "id1", Holder: "ann", Token: 5, Result: "no disk",
+		Changed: goldenMoment, Order: 300,
+	}}
+	list["claim-task"] = core.Piece{Space: "default", Value: &core.Claim{ID: "id1", Resource: "jobs/resize-42", Holder: "ann", Token: 5, Terms: &core.Terms{Task: true}}}
 	list["definition-limits"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, Revision: 300}}
 	list["outcome-limits"] = core.Piece{Space: "default", Value: &core.Outcome{
 		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Limits: goldenLimits}},

@@ -89,10 +89,25 @@ func (c *codec) poolUnit(v *pool.Unit) {
 	c.time("freed", &v.Freed)
 }
 
+// claimKind is recordKind for a claim.
+func claimKind(v *core.Claim) uint64 {
+	switch {
+	case v.Terms != nil && v.Terms.Task:
+		return kindTaskClaim
+	case v.Terms != nil && v.Terms.Select != nil:
+		return kindSelectClaim
+	}
+	return kindClaim
+}
+
 // claimOf is a claim with what its kind adds.
 func (c *codec) claimOf(kind uint64, v *core.Claim) {
-	if c.claim(v); kind == kindSelectClaim {
+	c.claim(v)
+	switch kind {
+	case kindSelectClaim:
 		c.claimSelect(v)
+	case kindTaskClaim:
+		c.claimTask(v)
 	}
 }
 

@@ -69,13 +69,24 @@ func (d dice) fill(v reflect.Value) {
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""
 		}
-		if p.Acquire != nil { // a transaction selects no units
-			p.Acquire.Select = nil
+		if p.Acquire != nil { // a transaction selects no units, and claims no task
+			selectNothing(p.Acquire)
+			p.Acquire.Task = false
 			p.Acquire.Pick = min(p.Acquire.Pick, core.TTLAuto) // nor is its ttl for one that nobody renews
-			for i := range p.Acquire.Also {
-				p.Acquire.Also[i].Select = nil
-			}
 		}
+	case *core.Acquire:
+		if d.fillKind(v); p.Task {
+			selectNothing(p)
+		}
+	case *core.Terms:
+		if d.fillKind(v); p.Task {
+			p.Select = nil
+		}
+	case *leasehold.Task:
+		d.fillKind(v)
+		p.Namespace = "" // that of its piece
+	case *leasehold.TaskState:
+		*p = leasehold.TaskState(1 + d.IntN(int(taskStates.last)))
 	case *core.Outcome:
 		d.fillKind(v)
 		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
@@ -131,6 +142,13 @@ func (d dice) fill(v reflect.Value) {
 		}
 	default:
 		d.fillKind(v)
+	}
+}
+
+func selectNothing(c *core.Acquire) {
+	c.Select = nil
+	for i := range c.Also {
+		c.Also[i].Select = nil
 	}
 }
 

@@ -72,6 +72,11 @@ const (
 	kindLimitsOutcome    = 41
 
 	kindKind = 42 // what was learned of a kind of leases
+
+	kindTask = 43
+
+	// A claim on a task, or for one. Others are as they were before.
+	kindTaskClaim = 44
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -92,8 +97,7 @@ var recordNames = [...]string{
 	kindOwnedEvent: "owned event",
 	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal", kindMirror: "mirror",
 	kindPoolUnit: "pool unit", kindSelectClaim: "select claim", kindLimitsDefinition: "limits definition",
-	kindLimitsOutcome: "limits outcome",
-	kindKind:          "kind",
+	kindLimitsOutcome: "limits outcome", kindKind: "kind", kindTask: "task", kindTaskClaim: "task claim",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -137,10 +141,7 @@ func recordKind(value any) uint64 {
 	case *core.Resource:
 		return kindResource
 	case *core.Claim:
-		if v.Terms != nil && v.Terms.Select != nil {
-			return kindSelectClaim
-		}
-		return kindClaim
+		return claimKind(v)
 	case *core.EndedClaim:
 		return owned(v.Owner, kindEndedClaim, kindOwnedEndedClaim)
 	case *core.EndedSession:
@@ -183,6 +184,8 @@ func recordKind(value any) uint64 {
 		return kindPoolUnit
 	case *core.Kind:
 		return kindKind
+	case *leasehold.Task:
+		return kindTask
 	}
 	return accessKind(value)
 }
@@ -206,7 +209,7 @@ func newRecord(kind uint64) any {
 		return new(core.Session)
 	case kindResource:
 		return new(core.Resource)
-	case kindClaim, kindSelectClaim:
+	case kindClaim, kindSelectClaim, kindTaskClaim:
 		return new(core.Claim)
 	case kindEndedClaim, kindOwnedEndedClaim:
 		return new(core.EndedClaim)
@@ -240,6 +243,8 @@ func newRecord(kind uint64) any {
 		return new(pool.Unit)
 	case kindKind:
 		return new(core.Kind)
+	case kindTask:
+		return new(leasehold.Task)
 	}
 	return newAccess(kind)
 }
@@ -304,6 +309,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.poolUnit(v)
 	case *core.Kind:
 		c.kind(v)
+	case *leasehold.Task:
+		c.task(v)
 	default:
 		c.accessPiece(value)
 	}

@@ -39,6 +39,9 @@ type Acquire struct {
 	// MayExpire says that to expire is an ordinary end of this lease, and no reason for an alarm: so
 	// it is in protocols whose clients let leases run out. It is kept from level 4 on.
 	MayExpire bool
+
+	// Task says that Resource is a folder, and that the next task in it is asked for. It is for level 4 on.
+	Task bool
 }
 
 // An Item is one resource that is asked for.
@@ -73,7 +76,7 @@ func (c *Acquire) Items() []Item {
 
 func (c *Acquire) Validate() error {
 	err := firstError(
-		name("namespace", c.Namespace), c.validateItems(), name("holder", c.Holder),
+		name("namespace", c.Namespace), c.validateItems(), c.validateTask(), name("holder", c.Holder),
 		text("reason", c.Reason), text("session", c.Session), text("party", c.Party), foreign(c.Foreign),
 		labels(c.Labels), within("wait", c.Wait, leasehold.MaxWait), within("grace", c.Grace, leasehold.MaxGrace),
 		within("hold limit", c.HoldLimit, leasehold.MaxHold), priority(c.Priority), c.Request.validate(),

@@ -23,6 +23,8 @@ func SignedBy(c Command, principal string) Command {
 		return signed(c, func(c *SetUnits) { c.By = principal })
 	case *Drain:
 		return signed(c, func(c *Drain) { c.By = principal })
+	case *PutTask:
+		return signed(c, func(c *PutTask) { c.By = principal })
 	case *SetCaps:
 		return signed(c, func(c *SetCaps) { c.By = principal })
 	case *EndQuarantine:

@@ -53,7 +53,7 @@ func details(c Command) []any {
 		if c.MayExpire {
 			all = append(all, list(c.MayExpire)...)
 		}
-		return append(all, selected(c.Items())...)
+		return append(all, c.selected()...)
 	case *CloseSession:
 		if c.Abandon {
 			return list(c.Abandon)
@@ -88,6 +88,10 @@ func details(c Command) []any {
 		return c.details()
 	case *Drain:
 		return list(c.Units, c.Why)
+	case *PutTask:
+		return list(c.Value, c.Priority, c.Attempts)
+	case *FinishTask:
+		return list(c.Token, c.Failed, c.Result)
 	case *PutRecord:
 		all := append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
 			c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
@@ -121,9 +125,12 @@ func defined(d *leasehold.Definition) []any {
 	return all
 }
 
-// selected is what the items of a request select; nothing if none of them does.
-func selected(items []Item) (all []any) {
-	for i, item := range items {
+// selected is what the items of a request select, and whether that is a task; nothing if none of them does.
+func (c *Acquire) selected() (all []any) {
+	if c.Task {
+		all = list(c.Task)
+	}
+	for i, item := range c.Items() {
 		if s := item.Select; s != nil {
 			all = append(all, list(i, s.Where, s.Spread, s.Units)...)
 		}

@@ -239,6 +239,10 @@ func (j *Judge) May(c core.Command, a *access.Asker) Verdict {
 		if claim := j.claims[spot{c.Namespace, c.ID}]; claim != nil {
 			return j.verb(a, access.Change, spot{c.Namespace, claim.path}, cmp.Or(c.Holder, claim.holder), claim.by)
 		}
+	case *core.PutTask:
+		return j.record(a, access.RecordWrite, spot{c.Namespace, c.Path})
+	case *core.FinishTask:
+		return j.claim(a, access.Release, spot{c.Namespace, c.ID})
 	case *core.PutRecord:
 		return j.record(a, access.RecordWrite, spot{c.Namespace, c.Path})
 	case *core.Txn:

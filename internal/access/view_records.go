@@ -47,6 +47,14 @@ func (v *view) Record(namespace, path string, at leasehold.Revision) (*leasehold
 	return v.in.Record(namespace, path, at)
 }
 
+// StandsFor: record-read, of the record that shows the holder.
+func (v *view) StandsFor(namespace, path, id string) string {
+	if !v.mayReadRecord(namespace, path) {
+		return ""
+	}
+	return v.in.StandsFor(namespace, path, id)
+}
+
 // Version: record-read.
 func (v *view) Version(namespace, path string, revision leasehold.Revision) (leasehold.Version, *leasehold.Error) {
 	if !v.mayReadRecord(namespace, path) {

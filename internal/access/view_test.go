@@ -82,6 +82,7 @@ var perPath = map[string]func(core.View, names) any{
 	"OwnerOfClaim":   func(v core.View, n names) any { return v.OwnerOfClaim(n.namespace, n.id) },
 	"OwnerOfSession": func(v core.View, n names) any { return v.OwnerOfSession(n.namespace, n.session) },
 	"OwnerOfRecord":  func(v core.View, n names) any { return v.OwnerOfRecord(n.namespace, n.path) },
+	"StandsFor":      func(v core.View, n names) any { return v.StandsFor(n.namespace, n.path, n.id) },
 	"PathOfClaim":    func(v core.View, n names) any { return v.PathOfClaim(n.namespace, n.id) },
 }
 

@@ -40,6 +40,8 @@ func (s *State) allowMirror(namespace string, l *Link) *leasehold.Error {
 		return nil
 	case !s.permit.May(access.Read, namespace, l.Resource, nil):
 		return s.deny(access.Read, namespace, l.Resource)
+	case l.Stands():
+		return nil
 	}
 	return s.allowRecords(access.RecordWrite, namespace, l.Mirror, PrefixEnd(l.Mirror), true)
 }

@@ -73,7 +73,7 @@ func (s *State) change(c *Change) Answer {
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)
 	s.endFace(sp, claim, leasehold.IDChanged)
-	return s.changedAnswer(sp, &changed)
+	return s.changedAnswer(sp, s.showAgain(sp, &changed))
 }
 
 // describe notes what a holder says about itself after the grant. It is the same holder with the

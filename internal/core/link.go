@@ -17,7 +17,7 @@ import (
 type Face struct {
 	Path string
 	Stay bool // the record outlives the claim, unlinked
-	Made bool // it was made for a claim on a mirrored resource, and by nobody's put
+	Made bool // it shows a claim that was made without it: on a mirrored resource, or on one that it stands for
 }
 
 // face returns the record by which a claim shows; nil if it has none.
@@ -198,7 +198,9 @@ func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bo
 	case claim == nil:
 		return p, nil
 	case keepLink:
-		p.keeps = claim.ID
+		if p.keeps = claim.ID; claim.face().Made && claim.face().Stay {
+			p.from.holder = claim.Holder
+		}
 		p.write.Session, p.write.Lease, p.write.Loose = old.Session, old.Lease, claim.face().Stay
 		return p, nil
 	case sp.mirrors.Len() > 0 && sp.mirrored(claim.Resource) != "":
@@ -241,7 +243,7 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 	case claim != nil:
 		return p, refuse(leasehold.Refused, "%s stands for %s: it can stand for another once that has ended",
 			old.Path, s.shownClaim(sp, claim)).Err
-	case old != nil && l.Mirror != "":
+	case old != nil && l.Mirror != "" && !l.Stands():
 		return p, refuse(leasehold.Refused, "%s is there already, at revision %d, and would be out of the order of "+
 			"the queue: delete it first", old.Path, old.Mod).Err
 	}
@@ -281,6 +283,9 @@ func (sp *space) roomIn(id string, more int) *leasehold.Error {
 // mayTakeFrom refuses to take a lease from its holder.
 func (s *State) mayTakeFrom(sp *space, claim *Claim, l *Link) *leasehold.Error {
 	switch {
+	case claim.face().Made && sp.stands(claim.Resource):
+		return refuse(leasehold.Refused, "%s stands for %s, which came through another door: wait for its end, or "+
+			"break it", claim.face().Path, s.shownClaim(sp, claim)).Err
 	case claim.waiting() || claim.Resource != l.Resource || claim.face().Made:
 		return refuse(leasehold.Refused, "%s stands for %s, which cannot be taken as one on %s: it is another, or "+
 			"waits", claim.face().Path, s.shownClaim(sp, claim), l.Resource).Err

@@ -30,7 +30,7 @@ func (c *checker) links(s *State, sp *space) {
 		shown++
 		r, ok := sp.records.Get(f.Path)
 		c.that(ok && r.Lease == id, "%s/%s shows as record %q, which does not stand for it", sp.name, id, f.Path)
-		c.that(s.atLeast(Level4) && !(f.Stay && f.Made), "%s/%s shows as record %q that cannot be", sp.name, id, f.Path)
+		c.that(s.atLeast(Level4) && (!f.Stay || !f.Made || f.Path == claim.Resource), "%s/%s shows as record %q that cannot be", sp.name, id, f.Path)
 		if at := claim.fades(); at.at != 0 {
 			_, ok := sp.fading.Get(at)
 			c.that(ok, "%s/%s ends at %d, and its record is not noted", sp.name, id, at.at)
@@ -53,6 +53,11 @@ func (c *checker) links(s *State, sp *space) {
 
 // mirror checks that every claim on a mirrored resource has a record, in the order of the queue.
 func (c *checker) mirror(sp *space, path, prefix string) {
+	if sp.stands(path) {
+		_, ok := sp.records.Get(path)
+		c.that(ok, "%s/%s has a record that stands for its holders, and is not there", sp.name, path)
+		return
+	}
 	r, ok := sp.resources.Get(path)
 	if !ok || !r.held() && r.Waiting == 0 {
 		c.that(false, "%s/%s is mirrored below %q, and nobody has or wants it", sp.name, path, prefix)

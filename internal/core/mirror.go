@@ -23,12 +23,15 @@ type Mirror struct {
 // mirrored returns the prefix of the records of a mirrored resource; empty if it is none.
 func (sp *space) mirrored(path string) string {
 	prefix, _ := sp.mirrors.Get(path)
+	if prefix == path {
+		return "" // one record stands for its holder
+	}
 	return prefix
 }
 
 // unmirror forgets that a resource was mirrored, when nobody has it or wants it any longer.
 func (sp *space) unmirror(path string) {
-	if sp.mirrors.Len() > 0 {
+	if sp.mirrors.Len() > 0 && !sp.stands(path) {
 		sp.mirrors.Delete(path)
 	}
 }
@@ -42,8 +45,10 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 	case prefix != "":
 		return refuse(leasehold.Refused, "%s shows its leases and waiters as records below %s: another record cannot "+
 			"stand for one of them", l.Resource, prefix).Err
-	case l.Mirror == "":
+	case l.Mirror == "", l.Stands():
 		return nil
+	case sp.stands(l.Resource):
+		return notMirrored(l.Resource, "a record of its own path stands for its holder")
 	}
 	r := s.settle(sp, l.Resource)
 	d := sp.definition(l.Resource)
@@ -64,7 +69,7 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 
 // mayBegin is mayMirror for a claim that is new.
 func (s *State) mayBegin(sp *space, l *Link, put *record.Write) *leasehold.Error {
-	if failure := s.mayMirror(sp, l); failure != nil || l.Mirror == "" {
+	if failure := s.mayMirror(sp, l); failure != nil || l.Mirror == "" || l.Stands() {
 		return failure
 	}
 	if failure := s.mayRest(sp, l); failure != nil {
@@ -244,7 +249,7 @@ func (s *State) beginMirror(sp *space, l *Link) {
 	}
 	sp.mirrors.Set(l.Resource, l.Mirror)
 	r, ok := sp.resources.Get(l.Resource)
-	if !ok {
+	if !ok || l.Stands() {
 		return
 	}
 	var claims []*Claim
@@ -279,7 +284,7 @@ func (s *State) showClaims(sp *space, claims []*Claim) {
 		return
 	}
 	for _, c := range claims {
-		if f := c.face(); f != nil && f.Made {
+		if f := c.face(); f != nil && f.Made && !f.Stay {
 			s.showClaim(sp, c)
 		}
 	}
@@ -374,6 +379,7 @@ func (sp *space) mirrorPieces(yield func(Piece) bool) (more bool) {
 
 func (s *State) restoreMirror(sp *space, m *Mirror) error {
 	_, known := sp.resources.Get(m.Resource)
+	known = known || m.Prefix == m.Resource // a record that stands for its holders may have none
 	if _, twice := sp.mirrors.Set(m.Resource, m.Prefix); twice || !known || m.Prefix == "" {
 		return fmt.Errorf("snapshot has the mirror of %q twice, or of nothing", m.Resource)
 	}

@@ -61,7 +61,8 @@ func (s *State) sessionOver(sp *space, r *leasehold.Record) bool {
 type writing struct {
 	token      leasehold.Token
 	by, reason string
-	made       bool // for a claim on a mirrored resource: it is nobody's
+	made       bool   // for a claim that was made without the record: it is nobody's
+	holder     string // whom it stands for from now on, if that did not write it
 }
 
 // setRecord creates a record or changes it.
@@ -84,7 +85,7 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
-		By: from.by, Reason: from.reason, Owner: sp.recordOwner(r.Path),
+		Holder: from.holder, By: from.by, Reason: from.reason, Owner: sp.recordOwner(r.Path),
 	})
 	return r
 }
@@ -94,6 +95,7 @@ func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	owner, bound := s.disownRecord(sp, r.Path), sp.records.Binds(r)
 	s.records.Drop(&sp.records, r, s.now)
 	s.dropTask(sp, r.Path)
+	sp.standDown(r.Path)
 	if bound {
 		countRecord(sp, r.Session, -1)
 	}

@@ -80,6 +80,12 @@ func (l *Link) validateMirror(path string) error {
 	switch {
 	case l.Mirror == "":
 		return nil
+	case l.Stands():
+		if path != l.Resource || !l.Stay {
+			return invalid("a record that stands for whoever has %s has its path, and stays: leave out the mirror",
+				l.Resource)
+		}
+		return nil
 	case l.Stay || l.Take:
 		return invalid("a record below a mirror prefix ends with its lease and keeps its place: leave out stay " +
 			"and take")
@@ -90,6 +96,10 @@ func (l *Link) validateMirror(path string) error {
 	}
 	return nil
 }
+
+// Stands reports whether the record is to stand for whoever has the resource from now on, by whichever door: it mirrors
+// the resource by itself.
+func (l *Link) Stands() bool { return l.Mirror != "" && l.Mirror == l.Resource }
 
 // size is how many bytes of names a link has.
 func (l *Link) size() int {

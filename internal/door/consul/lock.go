@@ -119,6 +119,9 @@ func (a *acquire) look() (s session, now *leasehold.Record, err error) {
 func linkTo(key, id string, s *session) *core.Link {
 	link := &core.Link{Resource: key, ID: id, Holder: s.holder, Stay: s.Behavior != remove, Grace: s.LockDelay,
 		MayExpire: true}
+	if link.Stay {
+		link.Mirror = key // the key also shows that somebody has it through another door
+	}
 	if len(s.ID) <= leasehold.MaxForeign {
 		link.Foreign = s.ID
 	}

@@ -199,3 +199,24 @@ func TestOneSessionAsksAtOnce(t *testing.T) {
 		b.ask("DELETE /v1/kv/a", "").is("true")
 	}
 }
+
+// A key that was locked shows that somebody has it through another door, so that those who want the lock wait for the
+// key to change.
+func TestHoldersOfOtherDoors(t *testing.T) {
+	b := newBench(t, Config{})
+	ann := b.open(short)
+	b.ask("PUT /v1/kv/a?acquire="+ann, "x").is("true")
+	b.ask("PUT /v1/kv/a?release="+ann, "x").is("true")
+	before := b.get("a")
+	b.do(&core.Acquire{Namespace: "default", Resource: "a", ID: "own", Holder: "worker-7", TTL: time.Minute})
+	e := b.get("a")
+	if e.Session != "own" || e.ModifyIndex <= before.ModifyIndex || e.LockIndex <= before.LockIndex || string(e.Value) != "x" {
+		t.Errorf("while another holds it, the key is %+v", e)
+	}
+	b.ask("PUT /v1/kv/a?acquire="+ann, "y").is("false")
+	b.do(&core.Release{Namespace: "default", ID: "own"})
+	if e := b.get("a"); e.Session != "" {
+		t.Errorf("after its release the key is %+v", e)
+	}
+	b.ask("PUT /v1/kv/a?acquire="+ann, "y").is("true")
+}

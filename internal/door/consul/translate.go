@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strconv"
 	"strings"
@@ -41,10 +42,11 @@ type entry struct {
 	ModifyIndex uint64
 }
 
-// entryOf shows a record without its value.
+// entryOf shows a record without its value. Who has it through another door has no session here: the id of the lease
+// stands in its place, so that clients wait for the key to change.
 func entryOf(r *leasehold.Record) entry {
-	return entry{LockIndex: uint64(r.Token), Key: r.Path, Session: r.Session, CreateIndex: indexOf(r.Create),
-		ModifyIndex: indexOf(r.Mod)}
+	return entry{LockIndex: uint64(r.Token), Key: r.Path, Session: cmp.Or(r.Session, r.Lease),
+		CreateIndex: indexOf(r.Create), ModifyIndex: indexOf(r.Mod)}
 }
 
 // Values. A record has no flags, so that a value with flags is kept behind them. One without is kept as it is, and

@@ -154,8 +154,12 @@ func (c *call) collect(q listQuery) (f found, err error) {
 			return f, tooNew(q.least, page.Revision)
 		}
 		query.Revision, f.revision = page.Revision, page.Revision
+		others, err := c.others(page.Records)
+		if err != nil {
+			return f, err
+		}
 		for _, r := range page.Records {
-			l, err := show(r)
+			l, err := show(r, others[r.Lease])
 			if err != nil || !q.picks(l) {
 				continue // what others wrote below the root is no object
 			}
@@ -169,6 +173,26 @@ func (c *call) collect(q listQuery) (f found, err error) {
 			return f, nil
 		}
 	}
+}
+
+// others returns the holders of other doors that records stand for, by the ids of their leases. An older version of a
+// list has those that are still there.
+func (c *call) others(records []*leasehold.Record) (map[string]string, error) {
+	var holders map[string]string
+	err := c.look(func(v core.View) {
+		for _, r := range records {
+			if r.Lease == "" {
+				continue
+			}
+			if holder := v.StandsFor(c.door.config.Namespace, r.Path, r.Lease); holder != "" {
+				if holders == nil {
+					holders = map[string]string{}
+				}
+				holders[r.Lease] = holder
+			}
+		}
+	})
+	return holders, err
 }
 
 // page reads some records. What an older revision needs of history is worked out between two looks at the state, so

@@ -47,13 +47,13 @@ func (s *stream) event(e *leasehold.Event) {
 
 // encodeEvent returns an event in the form that the reader wants; nothing if the event means nothing to it.
 func (s *stream) encodeEvent(e *leasehold.Event) []byte {
-	now := s.object(e.Record)
+	now := s.object(e.Record, e.Holder)
 	if e.Kind == leasehold.RecordDeleted {
 		now = nil
 	}
 	var was *object.Lease
 	if now == nil || e.Previous != nil && len(s.query.labels) > 0 {
-		was = s.object(e.Previous)
+		was = s.object(e.Previous, "")
 	}
 	switch {
 	case now == nil && was == nil:

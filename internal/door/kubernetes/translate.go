@@ -63,13 +63,18 @@ func decode(r *leasehold.Record) (*object.Lease, error) {
 	return l, nil
 }
 
-// show returns the object of a record as clients see it.
-func show(r *leasehold.Record) (*object.Lease, error) {
+// show returns the object of a record as clients see it. A holder of another door is shown in the place of the one that
+// was written last.
+func show(r *leasehold.Record, other string) (*object.Lease, error) {
 	l, err := decode(r)
-	if err == nil {
-		stamp(l, r)
+	if err != nil {
+		return l, err
 	}
-	return l, err
+	if other != "" && r.Lease != "" {
+		l.Spec.Holder = &other
+	}
+	stamp(l, r)
+	return l, nil
 }
 
 // stamp puts into an object what the record knows: its version, and whether its holder still holds it. A holder
@@ -99,6 +104,7 @@ func (c *call) linkTo(l *object.Lease, old *leasehold.Record, was *object.Lease)
 	link := &core.Link{
 		Resource: c.path(), Holder: holder, TTL: c.ttlOf(&l.Spec), Stay: true, MayExpire: true,
 		Reason: "Lease " + c.name + " of the Kubernetes namespace " + c.space,
+		Mirror: c.path(), // also for holders of other doors
 	}
 	switch {
 	case old == nil || old.Lease == "":

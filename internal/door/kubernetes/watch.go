@@ -327,11 +327,11 @@ func (s *stream) flush() bool {
 }
 
 // object returns the object of an event's record as the reader sees it; nil if the reader does not want it.
-func (s *stream) object(r *leasehold.Record) *object.Lease {
+func (s *stream) object(r *leasehold.Record, other string) *object.Lease {
 	if r == nil {
 		return nil
 	}
-	l, err := show(r)
+	l, err := show(r, other)
 	if err != nil || !s.query.picks(l) {
 		return nil
 	}

@@ -21,11 +21,17 @@ type present struct {
 
 // present reads the object that the path names.
 func (c *call) present() (p present, err error) {
-	if err := c.look(func(v core.View) { p.record, _ = v.Record(c.door.config.Namespace, c.path(), 0) }); err != nil {
+	other := ""
+	err = c.look(func(v core.View) {
+		if p.record, _ = v.Record(c.door.config.Namespace, c.path(), 0); p.record != nil && p.record.Lease != "" {
+			other = v.StandsFor(c.door.config.Namespace, c.path(), p.record.Lease)
+		}
+	})
+	if err != nil {
 		return p, err
 	}
 	if p.record != nil {
-		p.lease, err = show(p.record)
+		p.lease, err = show(p.record, other)
 	}
 	return p, c.unlessObject(err)
 }

@@ -31,8 +31,11 @@ type PoolUnit struct {
 	Name    string
 	Host    string
 	Labels  Labels
-	Lease   string // the id of the lease that has it; empty: nobody has
-	Holder  string // who has it, or had it last
+	Lease   string    // the id of the lease that has it; empty: nobody has
+	Holder  string    // who has it, or had it last
+	Since   time.Time // that lease began
+	Until   time.Time // when it ends by time; zero: it does not
+	Reason  string    // of that lease
 	Freed   time.Time
 	Rests   bool   // after an unclean end
 	Unfit   string // why its host says that it is not to be granted
@@ -50,6 +53,7 @@ type PoolStatus struct {
 	Out       int // that nobody has and that are not to be granted: drained, unfit or at rest
 	Units     []PoolUnit
 	Next      string // where the next page begins; empty: this was the last
+	Hosts     int    // in a list of pools
 	Waiting   int
 	Queue     []PoolWaiter // the first of them
 	Limits    []UnitLimit

@@ -63,6 +63,7 @@ var scenes = map[string]scene{
 	"move":        {replace: map[string]string{"2m4kq1c9": "bobs"}},
 	"pool":        {before: pooled.before, replace: map[string]string{"./train.sh": "./train"}},
 	"pool drain":  pooled,
+	"pool list":   pooled,
 	"pool run":    pooled,
 	"pool status": {before: pooled.before, replace: map[string]string{" -N lab": ` -N "$LEASEHOLD_NAMESPACE"`}},
 	"put": {before: []string{"acquire n --id n1", "put x y"}, env: []string{"id=n1", "token=1", "session="}, empty: true,

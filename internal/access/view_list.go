@@ -117,6 +117,35 @@ func (v *view) definitionsIn(namespace string, part policy.Part, after string, m
 	return nil
 }
 
+// maxPoolWork is how much work one page of pools does before the next page goes on: to count the units of a pool takes
+// work, and each part has one at least.
+const maxPoolWork = 4096
+
+// Pools: list and read, on all of each. There is no part of a pool that is somebody's own.
+func (v *view) Pools(namespace, prefix, after string, most int) (list []leasehold.PoolStatus, next string) {
+	after = v.open(after)
+	parts, end := v.parts(policy.List, namespace, prefix, after)
+	for _, part := range parts {
+		if len(list) > 0 && (len(list) == most || v.in.Work() >= maxPoolWork) {
+			return list, list[len(list)-1].Resource
+		}
+		wanted := most - len(list)
+		if part.Exact {
+			wanted = 1
+		}
+		found, at := v.in.Pools(namespace, part.Path, after, wanted)
+		for _, p := range found {
+			if (!part.Exact || p.Resource == part.Path) && v.lists(namespace, p.Resource, nil) {
+				list = append(list, p)
+			}
+		}
+		if at != "" && !part.Exact {
+			return list, v.seal(at, v.lists(namespace, at, nil))
+		}
+	}
+	return list, end
+}
+
 // Sessions: list, one's own or all in the namespace.
 func (v *view) Sessions(namespace, prefix, after string, most int) (list []leasehold.Session, next string) {
 	if !v.permit.MaySomewhere(policy.List, namespace) {

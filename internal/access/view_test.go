@@ -58,6 +58,7 @@ var perPath = map[string]func(core.View, names) any{
 	"Tasks": func(v core.View, n names) any {
 		return pair(v.Tasks(n.namespace, core.TaskQuery{Prefix: n.path, Most: 10}))
 	},
+	"Pools":  func(v core.View, n names) any { return pair(v.Pools(n.namespace, n.path, "", 10)) },
 	"Advice": func(v core.View, n names) any { return v.Advice(n.namespace, n.path) },
 	"Alarms": func(v core.View, n names) any {
 		return pair(v.Alarms(n.namespace, core.AlarmQuery{Prefix: n.path, Most: 10}))

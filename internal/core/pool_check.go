@@ -35,7 +35,7 @@ func (c *checker) poolLease(sp *space, claim *Claim) bool {
 // pools checks that each unit that somebody has is one of its lease's, and that hosts and pools count right.
 func (c *checker) pools(sp *space) {
 	counted := 0
-	sp.pools.Pools(func(path string, size pool.Size) bool {
+	sp.pools.Pools("", func(path string, size pool.Size) bool {
 		var found pool.Size
 		sp.pools.Hosts(path, func(h *pool.Host) bool {
 			here := pool.Host{Pool: path, Name: h.Name}

@@ -35,6 +35,7 @@ type View interface {
 	Pool(namespace, path string, q PoolQuery) (status leasehold.PoolStatus, ok bool)
 	Task(namespace, path string) (task leasehold.Task, ok bool)
 	Tasks(namespace string, q TaskQuery) (list []leasehold.Task, next string)
+	Pools(namespace, prefix, after string, most int) (list []leasehold.PoolStatus, next string)
 	Advice(namespace, path string) leasehold.Advice
 
 	NewestToken() leasehold.Token

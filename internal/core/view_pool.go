@@ -27,19 +27,7 @@ func (v *view) Pool(namespace, path string, q PoolQuery) (status leasehold.PoolS
 	}
 	status = leasehold.PoolStatus{Namespace: namespace, Resource: path, Total: sp.pools.Size(path).Units,
 		Waiting: r.Waiting, Limits: sp.definition(path).Limits}
-	resting := restingUnits(r.more().resting(v.s.now))
-	sp.pools.Units(path, nil, func(u *pool.Unit) bool {
-		switch {
-		case u.Lease != "" || r.Claim != "":
-			status.Held++
-		case u.Fit() && !resting.Contains(u.Name):
-			status.Free++
-		default:
-			status.Out++
-		}
-		return true
-	})
-	v.work.take(status.Total / perUnit)
+	v.countUnits(sp, r, &status)
 	v.poolUnits(sp, r, q, &status)
 	v.poolQueue(sp, r, q.Waiters, &status)
 	return status, true
@@ -64,6 +52,7 @@ func (v *view) poolUnits(sp *space, r *Resource, q PoolQuery, status *leasehold.
 			shown.Lease, shown.Holder = claim.ID, claim.Holder
 		}
 		shown.Rests = u.Lease == "" && resting.Contains(u.Name)
+		v.unitLease(sp, &shown)
 		status.Units = append(status.Units, shown)
 		return true
 	})

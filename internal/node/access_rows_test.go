@@ -179,6 +179,7 @@ var stateRows = []row{
 	{"define", "below", inherent, of("PUT", "/v1/definitions/PATH/", `{"expected":"1m"}`), ""},
 	{"changeDefinition", "", befores{definition}, of("PATCH", "/v1/definitions/PATH", `{"expected":"2m"}`), ""},
 	{"undefine", "", befores{definition}, of("DELETE", "/v1/definitions/PATH", ""), ""},
+	{"pools", "", befores{pool}, get("/v1/pools?prefix=PATH"), "x"},
 	{"pool", "", befores{pool}, get("/v1/pools/PATH"), "x"},
 	{"setUnits", "", inherent, of("PUT", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"g1"}]}`), ""},
 	{"drain", "", befores{pool}, of("PATCH", "/v1/pools/PATH", `{"units":["u-XX"],"why":"repair"}`), ""},

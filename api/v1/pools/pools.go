@@ -10,6 +10,9 @@
 //	lease, err := caller.Acquire(ctx, v1.AcquireRequest{
 //		Resource: "gpu", Holder: "ann", Slots: 2, Where: "model=H100",
 //	})
+//
+// List shows which pools there are, and Get the units of one of them with who has which, and who waits for what. A pool
+// may have 10,000 units: Get shows them page by page, and each page has the counts of the whole pool.
 package pools
 
 import (
@@ -63,6 +66,19 @@ func Get(ctx context.Context, c *v1.Caller, path string, q Query) (pool Pool, er
 	return pool, err
 }
 
+// List lists pools by path, without their units. A page may be short and still have a next one, because counting units
+// takes time: go on until Next is empty.
+func List(ctx context.Context, c *v1.Caller, prefix, after string) (page v1.List[Counts], err error) {
+	query := url.Values{"limit": {strconv.Itoa(v1.MaxLimit)}}
+	for name, text := range map[string]string{"prefix": prefix, "after": after} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	err = c.Send(ctx, "GET", "/v1/pools", query, nil, &page)
+	return page, err
+}
+
 // SetUnits says which units of a pool one host has.
 func SetUnits(ctx context.Context, c *v1.Caller, path string, r UnitsRequest) error {
 	return c.Send(ctx, "PUT", urlPath(path), nil, r, &v1.Nothing{})
@@ -90,6 +106,19 @@ type Pool struct {
 	Queue     []Waiter `json:"queue,omitempty"`
 }
 
+// Counts is how many units a pool has, and how many of them are free, held or out. They add up to the total, but for
+// units that their host has no longer and that a lease still has.
+type Counts struct {
+	Namespace string `json:"namespace"`
+	Resource  string `json:"resource"`
+	Hosts     int    `json:"hosts"`
+	Total     int    `json:"total"`
+	Free      int    `json:"free"`
+	Held      int    `json:"held"`
+	Out       int    `json:"out"` // not to be granted: drained, unfit or at rest
+	Waiting   int    `json:"waiting"`
+}
+
 // A Unit is one unit of a pool.
 type Unit struct {
 	Name    string            `json:"name"`
@@ -98,6 +127,9 @@ type Unit struct {
 	State   string            `json:"state"`            // free, held, drained, unfit or resting
 	Lease   string            `json:"lease,omitempty"`  // that has it
 	Holder  string            `json:"holder,omitempty"` // who has it, or had it last
+	Since   v1.Time           `json:"since,omitzero"`   // when the lease began
+	Until   v1.Time           `json:"until,omitzero"`   // when it ends by time, if it does
+	Reason  string            `json:"reason,omitempty"` // of the lease
 	Why     string            `json:"why,omitempty"`    // it is drained or unfit
 	Removed bool              `json:"removed,omitempty"`
 }

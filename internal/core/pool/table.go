@@ -205,5 +205,7 @@ func (t *Table) Hosts(pool string, yield func(*Host) bool) {
 	t.hosts.Ascend(&Host{Pool: pool}, func(h *Host) bool { return h.Pool == pool && yield(h) })
 }
 
-// Pools calls yield with the paths of all pools.
-func (t *Table) Pools(yield func(pool string, size Size) bool) { t.sizes.Scan(yield) }
+// Pools calls yield with the paths of pools, in order and beginning with from, until it returns false.
+func (t *Table) Pools(from string, yield func(pool string, size Size) bool) {
+	t.sizes.Ascend(from, yield)
+}

@@ -63,6 +63,7 @@ var operations = []operation{
 		doesWith((*call).changeDefinition, (*call).defined)},
 	{"undefine", "DELETE", "/v1/definitions/{path...}", "by reason", "DEFINITION DEL path",
 		does((*call).toUndefine, doNothingMore)},
+	{"pools", "GET", "/v1/pools", pageParams, "POOL LIST", asks((*call).pools)},
 	{"pool", "GET", "/v1/pools/{path...}", "after limit queue", "POOL GET path", asks((*call).pool)},
 	{"set-units", "PUT", "/v1/pools/{path...}", "", "POOL UNITS path", doesWith((*call).setUnits, doNothingMore)},
 	{"drain", "PATCH", "/v1/pools/{path...}", "", "POOL DRAIN path", doesWith((*call).drain, doNothingMore)},

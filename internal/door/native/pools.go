@@ -8,6 +8,21 @@ import (
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
+// pools lists pools, without their units.
+func (c *call) pools() error {
+	part, err := c.part()
+	if err != nil {
+		return err
+	}
+	var list []leasehold.PoolStatus
+	var next string
+	err = c.look(func(v core.View) { list, next = v.Pools(c.namespace, part.prefix, part.after, part.limit) })
+	if err != nil {
+		return err
+	}
+	return sendPage(c, list, cursor(next), (*encode.Buffer).PoolCounts)
+}
+
 // pool shows units of a pool, and who waits for some.
 func (c *call) pool() error {
 	path := c.path("path")

@@ -3,6 +3,7 @@ package native
 import (
 	"testing"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/api/v1/pools"
 )
 
@@ -24,7 +25,7 @@ func TestPools(t *testing.T) {
 	acquire(`"holder":"bob","id":"4","slots":3,"where":"model=H100"`).expect(422, "over the limit holder=2")
 	acquire(`"holder":"bob","id":"4","slots":2,"where":"model=A100"`).expect(422, "asks for 2 units on one host with model=A100: there are at most 1")
 	acquire(`"holder":"bob","id":"5","slots":1,"where":"model"`).expect(400, "where", "is no condition")
-	acquire(`"holder":"bob","id":"6","slots":1,"units":["b0"]`).expect(200, `"units":["b0"]`)
+	acquire(`"holder":"bob","id":"6","slots":1,"units":["b0"],"reason":"a demo"`).expect(200, `"units":["b0"]`)
 	ask(t, door, "POST", "/v1/sessions", `{"id":"s"}`).expect(200)
 	acquire(`"holder":"cyd","id":"7","slots":2,"spread":true,"wait":"1ms","session":"s"`)
 
@@ -37,6 +38,15 @@ func TestPools(t *testing.T) {
 	if len(rest.Units) != 1 || rest.Units[0].Name != "b1" || rest.Next != "" {
 		t.Errorf("the second page is %+v", rest)
 	}
+	if u := got.Units[2]; u.Holder != "bob" || u.Reason != "a demo" || u.Since.IsZero() || !u.Until.After(u.Since.Time) {
+		t.Errorf("the unit that bob has is %+v", u)
+	}
+	ask(t, door, "PUT", "/v1/pools/phones", `{"host":"a","units":[{"name":"pixel"}]}`).expect(200)
+	list := ask(t, door, "GET", "/v1/pools?limit=1", "").expect(200,
+		`{"namespace":"default","resource":"gpu","hosts":2,"total":4,"free":0,"held":3,"out":1,"waiting":0}`)
+	ask(t, door, "GET", "/v1/pools?after="+read[v1.List[pools.Counts]](list).Next, "").expect(200,
+		`{"items":[{"namespace":"default","resource":"phones","hosts":1,"total":1,"free":1,"held":0,"out":0,"waiting":0}]}`)
+	ask(t, door, "GET", "/v1/pools?prefix=ph", "").expect(200, `{"items":[{"namespace":"default","resource":"phones"`)
 	for body, said := range map[string]string{
 		`{"units":[{"name":""}]}`:                           "unit is missing",
 		`{"units":[{"name":"x"},{"name":"x"}]}`:             "named twice",

@@ -19,10 +19,7 @@ func (b *Buffer) Pool(p *leasehold.PoolStatus, next string) {
 	b.Open()
 	b.Text("namespace", p.Namespace)
 	b.Text("resource", p.Resource)
-	b.Number("total", uint64(p.Total))
-	b.Number("free", uint64(p.Free))
-	b.Number("held", uint64(p.Held))
-	b.Number("out", uint64(p.Out))
+	b.poolCounts(p)
 	b.limits(p.Limits)
 	b.Key("units")
 	b.OpenList()
@@ -43,6 +40,24 @@ func (b *Buffer) Pool(p *leasehold.PoolStatus, next string) {
 		b.CloseList()
 	}
 	b.Close()
+}
+
+// PoolCounts writes a pool without its units, as lists show it.
+func (b *Buffer) PoolCounts(p *leasehold.PoolStatus) {
+	b.Open()
+	b.Text("namespace", p.Namespace)
+	b.Text("resource", p.Resource)
+	b.Number("hosts", uint64(p.Hosts))
+	b.poolCounts(p)
+	b.Number("waiting", uint64(p.Waiting))
+	b.Close()
+}
+
+func (b *Buffer) poolCounts(p *leasehold.PoolStatus) {
+	b.Number("total", uint64(p.Total))
+	b.Number("free", uint64(p.Free))
+	b.Number("held", uint64(p.Held))
+	b.Number("out", uint64(p.Out))
 }
 
 // poolUnit writes one unit. Its state is the first of these that applies: somebody has it, an operator drained it, its
@@ -66,6 +81,11 @@ func (b *Buffer) poolUnit(u *leasehold.PoolUnit) {
 	b.Text("state", state)
 	b.Some("lease", u.Lease)
 	b.Some("holder", u.Holder)
+	if !u.Since.IsZero() {
+		b.Moment("since", u.Since)
+		b.Moment("until", u.Until)
+	}
+	b.Some("reason", u.Reason)
 	b.Some("why", why)
 	if u.Removed {
 		b.Flag("removed", true)

@@ -47,6 +47,15 @@ type Usual struct {
 	Queue   int // how many usually wait when one of them is granted, itself included
 }
 
+// A LearnedKind is what was learned of one kind of leases on a resource. Only leases that were given back count, and
+// newer ones count more.
+type LearnedKind struct {
+	Name       string
+	TTL        time.Duration // that suits a lease that is renewed
+	Unattended time.Duration // that suits one that is not
+	Usual      *Usual        // nil: too little is known
+}
+
 // An Advice is a suggested TTL for a resource, from what was learned about it.
 type Advice struct {
 	Namespace string

@@ -24,6 +24,8 @@ type Waiting struct {
 	Expires  time.Time // of the lease in the way, unless it is renewed; zero: it has no TTL
 	Waited   time.Duration
 	Forecast time.Duration // how long until a turn usually comes; 0: not known
+
+	ForecastError time.Duration // how far the forecast may be off, four times of five; 0: not known
 }
 
 // progressBackoff is the pause between two progress reports.
@@ -50,6 +52,7 @@ func (a *claim) reportProgress(ctx context.Context) {
 			said = now
 			// Not compared: they change all the time.
 			now.Waited, now.Forecast = a.session.clock()-a.began, held.Forecast
+			now.ForecastError = held.ForecastError
 			a.progress(now)
 		}
 	}

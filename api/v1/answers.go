@@ -204,6 +204,8 @@ func (d *decoder) waiter(v *resp.Value, w *Waiter) {
 			w.Until = d.someMoment(v)
 		case "forecast":
 			w.Forecast = d.duration(v)
+		case "forecast_error":
+			w.ForecastError = d.duration(v)
 		case "foreign":
 			w.Foreign = d.Text(v)
 		}

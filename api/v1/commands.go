@@ -71,9 +71,7 @@ func (c *acquireCommand) resp(e *encoder) bool {
 		e.JSON("ALSO", r.Also)
 	}
 	e.Text("PARTY", "party", r.Party)
-	if r.TTL.Auto {
-		e.Text("TTL", "ttl", "auto")
-	}
+	e.Text("TTL", "ttl", r.TTL.Word())
 	e.duration("TTL", r.TTL.Duration)
 	e.Text("SESSION", "session", r.Session)
 	e.duration("GRACE", r.Grace)
@@ -174,7 +172,7 @@ func (c *openCommand) http(r *request)     { r.path, r.body = "/v1/sessions", c.
 func (c *openCommand) lane() pipeline.Lane { return pipeline.Commands }
 
 func (c *openCommand) resp(e *encoder) bool {
-	if c.TTL.None || c.TTL.Auto {
+	if c.TTL.None || c.TTL.Word() != "" {
 		return false
 	}
 	e.Begin("LH.SESSION", "OPEN")

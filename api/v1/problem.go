@@ -29,7 +29,8 @@ type Problem struct {
 	Position    int    `json:"position,omitempty"`
 
 	// Forecast is how long until a turn usually comes, if it was learned.
-	Forecast Duration `json:"forecast,omitzero"`
+	Forecast      Duration `json:"forecast,omitzero"`
+	ForecastError Duration `json:"forecast_error,omitzero"` // how far it may be off, four times of five
 
 	// With code "refused", if the wait would have been a deadlock: who waits for what.
 	Cycle []Wait `json:"cycle,omitempty"`
@@ -46,6 +47,7 @@ func NewProblem(e *leasehold.Error, status int, title string) *Problem {
 	p := &Problem{
 		Type: "urn:leasehold:problem:" + e.Code.String(), Title: title, Status: status,
 		Code: e.Code.String(), Detail: e.Error(), Position: e.Position, Forecast: Duration(e.Forecast),
+		ForecastError: Duration(e.ForecastError),
 	}
 	if e.Code == leasehold.Held {
 		p.Waiting = &e.Waiting
@@ -73,7 +75,8 @@ func momentOf(t time.Time) *Time {
 
 // err returns the error that a problem describes.
 func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
-	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position, Forecast: time.Duration(p.Forecast)}
+	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position, Forecast: time.Duration(p.Forecast),
+		ForecastError: time.Duration(p.ForecastError)}
 	for _, w := range p.Cycle {
 		e.Cycle = append(e.Cycle, leasehold.Wait{Holder: w.Holder, Resource: w.Resource})
 	}

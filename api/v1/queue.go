@@ -31,6 +31,8 @@ type Waiter struct {
 	Until    *Time             `json:"until"`
 	Forecast Duration          `json:"forecast,omitzero"` // how long until its turn usually comes
 	Foreign  string            `json:"foreign,omitempty"` // as in Lease
+
+	ForecastError Duration `json:"forecast_error,omitzero"` // how far the forecast may be off, four times of five
 }
 
 // Move gives a waiter another priority.

@@ -99,18 +99,30 @@ func badDuration(s string) error {
 	return fmt.Errorf("%s is not a duration: write it as 500ms, 30s, 5m, 2h or 1d", brief([]byte(strconv.Quote(s))))
 }
 
-// A TTL is a Duration above zero, explicitly none (null), or "auto", which is what was learned
-// about the resource. The zero TTL means that none was given.
+// A TTL is a Duration above zero, explicitly none (null), or learned: "auto" for a lease that is
+// renewed, "unattended" for one that is not. The zero TTL means that none was given.
 type TTL struct {
-	Duration Duration
-	None     bool
-	Auto     bool
+	Duration   Duration
+	None       bool
+	Auto       bool
+	Unattended bool
+}
+
+// Word returns "auto" or "unattended"; empty for other TTLs.
+func (t TTL) Word() string {
+	switch {
+	case t.Auto:
+		return "auto"
+	case t.Unattended:
+		return "unattended"
+	}
+	return ""
 }
 
 // MarshalJSON writes null for none.
 func (t TTL) MarshalJSON() ([]byte, error) {
-	if t.Auto {
-		return []byte(`"auto"`), nil
+	if word := t.Word(); word != "" {
+		return json.Marshal(word)
 	}
 	if t.None {
 		return []byte("null"), nil
@@ -124,8 +136,8 @@ func (t *TTL) UnmarshalJSON(b []byte) error {
 		*t = TTL{None: true}
 		return nil
 	}
-	if s, ok := text(b); ok && s == "auto" {
-		*t = TTL{Auto: true}
+	if s, _ := text(b); s == "auto" || s == "unattended" {
+		*t = TTL{Auto: s == "auto", Unattended: s != "auto"}
 		return nil
 	}
 	var d Duration

@@ -97,6 +97,7 @@ func TestAHostileNeighbourLearnsNothing(t *testing.T) {
 			"its definition":               view(func(v core.View) any { return pair(v.Definition(space, path)) }),
 			"all definitions":              view(func(v core.View) any { return pair(v.Definitions(space, "", "", 1000)) }),
 			"its advice":                   view(func(v core.View) any { return redacted(v.Advice(space, path), path) }),
+			"its kinds":                    view(func(v core.View) any { return v.Kinds(space, path, "") }),
 			"alarms":                       view(func(v core.View) any { return pair(v.Alarms(space, core.AlarmQuery{Most: 1000})) }),
 			"alarms one by one":            view(func(v core.View) any { return pair(v.Alarms(space, core.AlarmQuery{Most: 1})) }),
 			"its record":                   view(func(v core.View) any { return redacted(pair(v.Record(space, path, 0)), path) }),

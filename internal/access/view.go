@@ -311,6 +311,14 @@ func (v *view) Advice(namespace, path string) leasehold.Advice {
 	return advice
 }
 
+// Kinds: read, as Advice.
+func (v *view) Kinds(namespace, path, name string) []leasehold.LearnedKind {
+	if !v.may(policy.Read, namespace, path, nil) {
+		namespace = nowhere
+	}
+	return v.in.Kinds(namespace, path, name)
+}
+
 // seesClaim reports whether the asker may see a lease or a waiter: its own, or one on a resource that it may read.
 func (v *view) seesClaim(namespace, id string) bool {
 	owner := v.in.OwnerOfClaim(namespace, id)

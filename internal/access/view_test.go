@@ -60,6 +60,7 @@ var perPath = map[string]func(core.View, names) any{
 	},
 	"Pools":  func(v core.View, n names) any { return pair(v.Pools(n.namespace, n.path, "", 10)) },
 	"Advice": func(v core.View, n names) any { return v.Advice(n.namespace, n.path) },
+	"Kinds":  func(v core.View, n names) any { return v.Kinds(n.namespace, n.path, "") },
 	"Alarms": func(v core.View, n names) any {
 		return pair(v.Alarms(n.namespace, core.AlarmQuery{Prefix: n.path, Most: 10}))
 	},

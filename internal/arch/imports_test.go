@@ -92,6 +92,7 @@ var rules = []rule{
 	{of: "internal/flatjson", only: []string{"internal/resp"}},
 	{of: "internal/eventstream", only: []string{}},
 	{of: "api/v1/pools", only: []string{"", "api/v1"}},
+	{of: "api/v1/kinds", only: []string{"", "api/v1"}},
 	{of: "api/v1", alone: true, only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words", "internal/tokenfile"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "internal/limit", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},

@@ -46,14 +46,14 @@ func (s *Span) Set(text string) error {
 // A TTL is a flag that takes a duration, or none.
 type TTL struct{ v1.TTL }
 
-func (t *TTL) Type() string { return "duration|none|auto" }
+func (t *TTL) Type() string { return "duration|none|auto|unattended" }
 
 func (t *TTL) String() string {
 	switch {
 	case t.None:
 		return "none"
-	case t.Auto:
-		return "auto"
+	case t.Word() != "":
+		return t.Word()
 	case t.Duration == 0:
 		return ""
 	}
@@ -65,13 +65,13 @@ func (t *TTL) Set(text string) error {
 	case "none":
 		t.TTL = v1.TTL{None: true}
 		return nil
-	case "auto":
-		t.TTL = v1.TTL{Auto: true}
+	case "auto", "unattended":
+		t.TTL = v1.TTL{Auto: text == "auto", Unattended: text == "unattended"}
 		return nil
 	}
 	d, err := v1.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return errors.New("write a duration such as 500ms, 30s, 5m, 2h or 1d, or none, or auto")
+		return errors.New("write a duration such as 500ms, 30s, 5m, 2h or 1d, or none, auto or unattended")
 	}
 	t.TTL = v1.TTL{Duration: v1.Duration(d)}
 	return nil

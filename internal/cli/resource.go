@@ -155,7 +155,7 @@ func (a *App) waits(w v1.Waiter) string {
 		text = fmt.Sprintf("priority %d, %s", w.Priority, text)
 	}
 	if w.Forecast != 0 {
-		text += fmt.Sprintf(", usually its turn in about %s", w.Forecast)
+		text += ", usually its turn in about " + About(time.Duration(w.Forecast), time.Duration(w.ForecastError))
 	}
 	if w.Until != nil {
 		text += ", gives up " + a.Until(w.Until.Time)

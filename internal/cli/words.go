@@ -12,6 +12,14 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// About returns a forecast with how far it may be off, if that is known: 12m (±5m).
+func About(forecast, off time.Duration) string {
+	if off == 0 {
+		return Short(forecast)
+	}
+	return fmt.Sprintf("%s (±%s)", Short(forecast), Short(off))
+}
+
 // Short returns a duration in at most two units, as people say it. It rounds before it chooses the
 // unit: an hour is never 60m.
 func Short(d time.Duration) string {

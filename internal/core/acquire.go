@@ -374,6 +374,7 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
 	}
 	r, _ := sp.resources.Get(claim.Resource)
+	s.work.take(s.forecastCost(sp, r))
 	return s.held(sp, r, s.position(sp, claim))
 }
 

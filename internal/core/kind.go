@@ -225,6 +225,32 @@ func (s *State) pickTTL(sp *space, c *Acquire, path string, d leasehold.Definiti
 	return ttl
 }
 
+// Kinds shows what was learned of the kinds of leases on a resource, by name. If a name is given, that is the only one,
+// be it known or not.
+func (v *view) Kinds(namespace, path, name string) (list []leasehold.LearnedKind) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		sp = newSpace(namespace)
+	}
+	d := sp.definition(path)
+	show := func(k *Kind) {
+		list = append(list, leasehold.LearnedKind{Name: k.Name, TTL: usage.AdviseKind(k.Recent, d).TTL,
+			Unattended: k.Recent.Unattended(d), Usual: k.Recent.Shown()})
+	}
+	if name != "" {
+		show(&Kind{Name: name, Recent: sp.recent(path, name)})
+		return list
+	}
+	sp.kinds.byName.Ascend(&Kind{Resource: path}, func(k *Kind) bool {
+		if k.Resource != path {
+			return false
+		}
+		show(k)
+		return v.work.take(leaseCost)
+	})
+	return list
+}
+
 // kindPieces writes what was learned of kinds, oldest first: the order decides which is forgotten next.
 func (sp *space) kindPieces(yield func(Piece) bool) (more bool) {
 	more = true

@@ -37,6 +37,7 @@ type View interface {
 	Tasks(namespace string, q TaskQuery) (list []leasehold.Task, next string)
 	Pools(namespace, prefix, after string, most int) (list []leasehold.PoolStatus, next string)
 	Advice(namespace, path string) leasehold.Advice
+	Kinds(namespace, path, name string) []leasehold.LearnedKind
 
 	NewestToken() leasehold.Token
 	NewestTokenIn(namespace string) leasehold.Token

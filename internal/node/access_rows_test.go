@@ -163,6 +163,7 @@ var stateRows = []row{
 	{"resource", "", leased, get("/v1/resources/PATH"), "h"},
 	{"resource", "queue", waiting, get("/v1/resources/PATH"), "h"},
 	{"advice", "", leased, get("/v1/advice/PATH"), ""},
+	{"kinds", "", leased, get("/v1/kinds/PATH"), ""},
 	{"alarms", "", befores{alarm}, get("/v1/alarms?prefix=PATH"), "h"},
 	{"history", "", leased, get("/v1/history?resource=PATH"), "h"},
 	{"audit", "", leased, get("/v1/audit?resource=PATH"), "h"},

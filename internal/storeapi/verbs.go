@@ -16,9 +16,9 @@ import (
 )
 
 func (a *API) acquire(ctx context.Context, s store.Store, r v1.AcquireRequest) (v1.Lease, error) {
-	if r.TTL.None || r.TTL.Auto {
+	if r.TTL.None || r.TTL.Word() != "" {
 		return v1.Lease{}, &leasehold.Error{Code: leasehold.Refused,
-			Message: s.Features().Store + " needs a TTL, such as 30s: none and auto need a Leasehold server"}
+			Message: s.Features().Store + " needs a TTL, such as 30s: other words for it need a Leasehold server"}
 	}
 	request := store.Request{
 		Resource: r.Resource, ID: r.ID, Holder: r.Holder, Labels: store.LabelsOf(r.Labels), Reason: r.Reason,

@@ -68,7 +68,8 @@ func status(r v1.Resource) leasehold.Status {
 		s.Queue = append(s.Queue, leasehold.Waiter{
 			Namespace: r.Namespace, Resource: r.Resource, ID: w.ID, Holder: w.Holder, Labels: store.LabelsOf(w.Labels),
 			Reason: w.Reason, Session: w.Session, Slots: w.Slots, Priority: w.Priority, Position: w.Position,
-			Since: w.Since.Time, Until: moment(w.Until), Forecast: time.Duration(w.Forecast), Foreign: w.Foreign,
+			Since: w.Since.Time, Until: moment(w.Until), Forecast: time.Duration(w.Forecast),
+			ForecastError: time.Duration(w.ForecastError), Foreign: w.Foreign,
 		})
 	}
 	return s

@@ -145,4 +145,8 @@ type Waiter struct {
 	Units    []string `json:"units,omitempty"`
 	Since    v1.Time  `json:"since"`
 	Why      string   `json:"why"`
+
+	// How long until its turn usually comes, and how far that may be off, if it was learned.
+	Forecast      v1.Duration `json:"forecast,omitzero"`
+	ForecastError v1.Duration `json:"forecast_error,omitzero"`
 }

@@ -46,8 +46,9 @@ holder that was asleep when its lease ended can do no harm.
 A lease goes on after this command has ended. To be safe when an answer is lost,
 propose an id of your own with --id and ask again with the same one: it is granted
 once. With --session the lease has no TTL of its own and ends with the session;
-with --ttl none it ends only when it is released or broken, and with --ttl auto the
-server picks the TTL that the resource's last leases suggest (leasehold help advise).
+with --ttl none it ends only when it is released or broken. With --ttl auto the server
+picks the TTL that the last leases of its kind suggest, if you renew it, and with --ttl
+unattended if you do not: twice what nineteen of twenty needed (leasehold help advise).
 
 Several names are granted at the same moment, or none is, so that nobody holds one
 and waits for the other. A wait that would never end, because those in the way wait
@@ -72,8 +73,8 @@ how many; --slots all takes the whole.`,
 		return acquire(ctx, a, c, f)
 	})
 	flags := cmd.Flags()
-	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last "+
-		"leases suggest (default 30s, or none with --session)")
+	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, none, or as its kind's last leases "+
+		"suggest: auto if you renew it, unattended if not (default 30s, or none with --session)")
 	flags.Var(&f.wait, "wait", "how long to wait in the queue if it is held (default: not at all)")
 	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases "+
 		"get -1, -2… behind it (default: the server makes one)")

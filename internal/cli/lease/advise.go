@@ -2,14 +2,17 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/api/v1/kinds"
 )
 
 // Advise returns the command advise.
@@ -25,7 +28,9 @@ A short TTL costs renewals and is lost to an ordinary pause; a long one keeps
 everybody waiting for a holder that is gone. Until eight leases have ended there is
 nothing to go by, and the advice is the default.
 
-An acquire with --ttl auto uses it.`,
+An acquire with --ttl auto uses it. Leases that say of which kind they are, by the label
+kind or by running a command with leasehold run, are learned by kind: a table shows what
+each kind needs, and the TTL that it gets if it is renewed (TTL) and if not (UNATTENDED).`,
 		Example: `  leasehold advise prod/deploy
   leasehold advise prod/deploy -o json | jq -r .ttl
   leasehold acquire prod/deploy --ttl auto`,
@@ -37,14 +42,23 @@ An acquire with --ttl auto uses it.`,
 		if err != nil {
 			return err
 		}
+		learned, err := kinds.Get(ctx, c.Caller, args[0], kinds.Query{})
+		if err != nil && !errors.Is(err, leasehold.ErrNotFound) { // as an older server answers
+			return err
+		}
 		switch a.Output {
 		case cli.FormatJSON:
-			return a.PrintJSON(advice)
+			return a.PrintJSON(struct {
+				v1.Advice
+				Kinds []kinds.Kind `json:"kinds,omitempty"`
+			}{advice, learned.Items})
 		case cli.FormatName:
 			return a.PrintLine(advice.TTL.String())
 		}
-		_, err = fmt.Fprint(a.Stdout, advise(advice))
-		return cli.Written(err)
+		if _, err = fmt.Fprint(a.Stdout, advise(advice)); err != nil || len(learned.Items) == 0 {
+			return cli.Written(err)
+		}
+		return printKinds(a, learned.Items)
 	})
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
@@ -72,4 +86,21 @@ func advise(advice v1.Advice) string {
 		s.Line(name, "%s", cli.Printable(reason))
 	}
 	return s.String()
+}
+
+// printKinds prints a row for each kind.
+func printKinds(a *cli.App, list []kinds.Kind) error {
+	if err := a.PrintLine(""); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, k := range list {
+		row := []string{k.Name, "", "", "", k.TTL.String(), k.Unattended.String()}
+		if u := k.Usual; u != nil {
+			row[1], row[2], row[3] = fmt.Sprint(u.Holds), u.HoldP50.String(), u.HoldP95.String()
+		}
+		rows = append(rows, row)
+	}
+	return a.PrintTable([]cli.Column{{Name: "KIND", Flexible: true}, {Name: "LEASES"}, {Name: "HALF"},
+		{Name: "19 OF 20"}, {Name: "TTL"}, {Name: "UNATTENDED"}}, rows)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +67,11 @@ func printPool(a *cli.App, pool *pools.Pool) error {
 	}
 	for _, w := range pool.Queue {
 		if err == nil {
-			err = a.PrintLine(fmt.Sprintf("%d. %s %s", w.Position, w.Holder, w.Why))
+			turn := ""
+			if w.Forecast != 0 {
+				turn = "; usually in about " + cli.About(time.Duration(w.Forecast), time.Duration(w.ForecastError))
+			}
+			err = a.PrintLine(fmt.Sprintf("%d. %s %s%s", w.Position, w.Holder, w.Why, turn))
 		}
 	}
 	return err

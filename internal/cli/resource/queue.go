@@ -128,7 +128,7 @@ func waiterRow(a *cli.App, w v1.Waiter) []string {
 		slots = strconv.Itoa(w.Slots)
 	}
 	if w.Forecast != 0 {
-		turn = "in about " + cli.Short(time.Duration(w.Forecast))
+		turn = "in about " + cli.About(time.Duration(w.Forecast), time.Duration(w.ForecastError))
 	}
 	if w.Until != nil {
 		givesUp = a.Until(w.Until.Time)

@@ -79,6 +79,7 @@ func electJob(ctx context.Context, a *cli.App, c *cli.Conn, f electFlags) error 
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
 	}
+	f.subject = f.name
 	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err

@@ -30,7 +30,8 @@ import (
 // jobFlags are those that run and elect have in common.
 type jobFlags struct {
 	argv      []string
-	ttl       cli.Span
+	subject   string // the resource that a TTL is learned of; empty: none
+	ttl       autoSpan
 	killAfter cli.Span
 	reason    string
 	labels    cli.Labels
@@ -45,7 +46,7 @@ type jobFlags struct {
 func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without "+
-		"the server (default 30s)")
+		"the server, or auto: as was learned of such commands, at most 2m (default 30s)")
 	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a "+
 		"third of the TTL, at most 10s)")
 	flags.Var(&f.grace, "grace", "how long others have to wait after an end that was no release: killed, expired, "+
@@ -62,7 +63,9 @@ func (f *jobFlags) check(cmd *cobra.Command) error {
 	if !f.ttl.Given {
 		f.ttl.Value = leasehold.DefaultTTL
 	}
+	f.labelKind()
 	switch {
+	case f.ttl.auto: // see learnTTL
 	case f.ttl.Value < leasehold.MinTTL:
 		return cli.SeeHelp(cmd, cli.Usage("--ttl is %q: at least %s is allowed", f.ttl.String(), leasehold.MinTTL))
 	case !f.killAfter.Given:
@@ -129,6 +132,9 @@ func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, c
 	ends := leaveIgnored(a, f.keep)
 	// Unlike other commands this one is there for as long as it holds something.
 	holder := cmp.Or(c.Client.Holder, fmt.Sprintf("%s:%d", cli.Person(), os.Getpid()))
+	if err := f.learnTTL(ctx, c, holder); err != nil {
+		return nil, ctx, err
+	}
 	// The guard comes first: from the first session on, it ends what we hold or wait for if we are
 	// killed.
 	e := &job{jobFlags: f, app: a, conn: c, holder: holder, guard: child.StartGuard(asMyself(GuardName))}
@@ -205,7 +211,7 @@ func (e *job) progress() func(client.Waiting) {
 			line += "; this run " + why
 		}
 		if w.Forecast > 0 {
-			line += ", usually in about " + cli.Short(w.Forecast)
+			line += ", usually in about " + cli.About(w.Forecast, w.ForecastError)
 		}
 		e.app.Say("%s", line)
 	}

@@ -170,6 +170,7 @@ func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 	if err := f.findUnits(ctx, c, names); err != nil {
 		return err
 	}
+	f.subject = names[0]
 	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err

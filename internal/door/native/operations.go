@@ -78,6 +78,7 @@ var operations = []operation{
 	{"resources", "GET", "/v1/resources", pageParams + " all " + filter.Params, "LIST", asks((*call).resources)},
 	{"resource", "GET", "/v1/resources/{path...}", "queue", "GET path", asks((*call).resource)},
 	{"advice", "GET", "/v1/advice/{path...}", "", "ADVICE path", asks((*call).advice)},
+	{"kinds", "GET", "/v1/kinds/{path...}", "kind command holder", "KINDS path", asks((*call).kinds)},
 	{"alarms", "GET", "/v1/alarms", "prefix kind after limit", "ALARM LIST", asks((*call).alarms)},
 	{"acknowledge-alarm", "POST", "/v1/alarms/acknowledge", "", "ALARM ACKNOWLEDGE",
 		doesWith((*call).acknowledgeAlarm, doNothingMore)},

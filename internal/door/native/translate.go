@@ -63,8 +63,11 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	if a.TTL == (v1.TTL{}) && a.Session == "" {
 		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLByDefault
 	}
-	if a.TTL.Auto {
+	switch {
+	case a.TTL.Auto:
 		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLAuto
+	case a.TTL.Unattended:
+		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLUnattended
 	}
 	first, err := c.toItems(a, command)
 	if err != nil {
@@ -228,7 +231,7 @@ func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 	command := &core.OpenSession{Namespace: c.namespace, ID: r.ID, TTL: time.Duration(r.TTL.Duration), Labels: ls,
 		Request: c.once}
 	switch {
-	case r.TTL.Auto:
+	case r.TTL.Word() != "":
 		return nil, invalid("a session has nothing that its ttl could be learned from: write a duration such as 30s")
 	case r.TTL.None:
 		return nil, invalid("ttl: a session always has one, write a duration such as \"30s\"")

@@ -165,8 +165,14 @@ func (b *Buffer) Waiter(w *leasehold.Waiter) {
 	b.Some("reason", w.Reason)
 	b.Moment("since", w.Since)
 	b.Moment("until", w.Until)
-	b.SomeSpan("forecast", w.Forecast)
+	b.forecast(w)
 	b.Close()
+}
+
+// forecast writes when the turn of a waiter usually comes.
+func (b *Buffer) forecast(w *leasehold.Waiter) {
+	b.SomeSpan("forecast", w.Forecast)
+	b.SomeSpan("forecast_error", w.ForecastError)
 }
 
 // lastEnding writes how the last lease ended, and null if there was none.

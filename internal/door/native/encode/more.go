@@ -64,6 +64,26 @@ func (b *Buffer) Advice(a *leasehold.Advice) {
 	b.Close()
 }
 
+// Kinds writes what was learned of kinds of leases on a resource.
+func (b *Buffer) Kinds(namespace, path string, list []leasehold.LearnedKind) {
+	b.Open()
+	b.Text("namespace", namespace)
+	b.Text("resource", path)
+	b.Key("items")
+	b.OpenList()
+	for _, k := range list {
+		b.Next()
+		b.Open()
+		b.Text("name", k.Name)
+		b.Span("ttl", k.TTL)
+		b.Span("unattended", k.Unattended)
+		b.usual(k.Usual)
+		b.Close()
+	}
+	b.CloseList()
+	b.Close()
+}
+
 // Definition writes the definition of a resource or a prefix.
 func (b *Buffer) Definition(namespace string, d *leasehold.Definition) {
 	b.Open()

@@ -106,5 +106,6 @@ func (b *Buffer) poolWaiter(w *leasehold.PoolWaiter) {
 	b.Names("units", w.Select.Units)
 	b.Moment("since", w.Since)
 	b.Text("why", w.Why)
+	b.forecast(&w.Waiter)
 	b.Close()
 }

@@ -204,8 +204,8 @@ func setTTL(into *v1.TTL, word []byte) error {
 	case "none", "null":
 		*into = v1.TTL{None: true}
 		return nil
-	case "auto":
-		*into = v1.TTL{Auto: true}
+	case "auto", "unattended":
+		*into = v1.TTL{Auto: string(word) == "auto", Unattended: string(word) != "auto"}
 		return nil
 	}
 	d, err := v1.ParseDuration(string(word))

@@ -49,5 +49,11 @@ type Definition struct {
 	// Limits bound how many units of a pool with hosts a holder or a group has at the same time.
 	Limits []UnitLimit
 
+	// Idle is how long a lease may have units of a pool that nobody uses before its holder is asked to use them or give
+	// them back; 0: it is never asked. IdleRelease breaks the lease when they are still not used after that time more;
+	// 0: it is only asked.
+	Idle        time.Duration
+	IdleRelease time.Duration
+
 	Revision Revision // of its last change
 }

@@ -113,6 +113,10 @@ const (
 	MaxUnitLabels = 1024  // bytes of the labels of one unit
 	MaxSelector   = 1024  // bytes of the text that selects units
 	MaxUnitLimits = 16    // limits on how many units one holder or group may have
+
+	MaxUnitProcesses = 16   // processes that one report names of a unit
+	MaxHostProcesses = 1024 // and of all units of a host
+	MaxProcessText   = 64   // bytes of a process's name, and of its user's
 )
 
 // Limits of tasks.

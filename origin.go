@@ -10,6 +10,10 @@ type Hold struct {
 	Since  time.Time
 	Until  time.Time
 	Waited time.Duration // in the queue, before the grant
+
+	// Busy and Idle are how long units of a pool were used and were not, summed over the units, as far as their hosts
+	// said so. What nobody reported is in neither of them.
+	Busy, Idle time.Duration
 }
 
 // An Owner is whose a lease, a session or a record is: the principal that acquired it, and the group

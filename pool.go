@@ -41,6 +41,26 @@ type PoolUnit struct {
 	Unfit   string // why its host says that it is not to be granted
 	Drained string // why an operator does
 	Removed bool   // its host has it no longer
+	Use     *UnitUse
+}
+
+// A UnitUse is how a unit is used, as its host said last.
+type UnitUse struct {
+	At        time.Time
+	Percent   int // -1: not known
+	Memory    int // that is taken, in MiB
+	Strangers []UnitProcess
+	Busy      time.Duration // that the lease used it, and did not, as far as that was reported
+	Idle      time.Duration
+	IdleSince time.Time // since when all reports say that the lease does not use it; zero: it does, or nobody knows
+	Asked     time.Time // when its holder was asked about that
+}
+
+// A UnitProcess is a process that uses a unit without a lease.
+type UnitProcess struct {
+	PID  int
+	User string
+	Name string
 }
 
 // A PoolStatus shows units of a pool, and who waits for which.
@@ -50,13 +70,15 @@ type PoolStatus struct {
 	Total     int // units, without those that were removed
 	Free      int // that could be granted now
 	Held      int
-	Out       int // that nobody has and that are not to be granted: drained, unfit or at rest
+	Out       int // that nobody has and that are not to be granted: drained, unfit, at rest or taken without a lease
 	Units     []PoolUnit
 	Next      string // where the next page begins; empty: this was the last
 	Hosts     int    // in a list of pools
 	Waiting   int
 	Queue     []PoolWaiter // the first of them
 	Limits    []UnitLimit
+
+	Idle, IdleRelease time.Duration // as in the definition
 }
 
 // A PoolWaiter is somebody who waits for units.

@@ -12,17 +12,19 @@ import (
 // A DefinitionRequest sets the definition of a resource, or of all under a prefix: what it leaves
 // out has its default afterwards. A DefinitionChange leaves the rest as it is.
 type DefinitionRequest struct {
-	Capacity   int      `json:"capacity,omitempty"`
-	Units      []string `json:"units,omitempty"`
-	DefaultTTL Duration `json:"default_ttl,omitzero"`
-	LargestTTL Duration `json:"largest_ttl,omitzero"`
-	HoldLimit  Duration `json:"hold_limit,omitzero"`
-	Grace      Duration `json:"grace,omitzero"`
-	Expected   Duration `json:"expected,omitzero"`
-	Unclean    string   `json:"unclean,omitempty"` // allow, warn or acknowledge
-	Limits     []string `json:"limits,omitempty"`  // of the units of a pool: holder=2, label:team=8, prefix:ci/=4
-	By         string   `json:"by,omitempty"`
-	Reason     string   `json:"reason,omitempty"`
+	Capacity    int      `json:"capacity,omitempty"`
+	Units       []string `json:"units,omitempty"`
+	DefaultTTL  Duration `json:"default_ttl,omitzero"`
+	LargestTTL  Duration `json:"largest_ttl,omitzero"`
+	HoldLimit   Duration `json:"hold_limit,omitzero"`
+	Grace       Duration `json:"grace,omitzero"`
+	Expected    Duration `json:"expected,omitzero"`
+	Unclean     string   `json:"unclean,omitempty"`     // allow, warn or acknowledge
+	Limits      []string `json:"limits,omitempty"`      // of the units of a pool: holder=2, label:team=8, prefix:ci/=4
+	Idle        Duration `json:"idle,omitzero"`         // without use of its units, until a holder is asked about it
+	IdleRelease Duration `json:"idle_release,omitzero"` // after that, until the lease is broken
+	By          string   `json:"by,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
 
 	// Replace permits to drop units, and to leave fewer slots than are taken or waited for. Both
 	// this and IfRevision are for level 4 on; before it, every request may do so.
@@ -37,19 +39,21 @@ const LevelChange = 4
 // A DefinitionChange changes the fields of a definition that are given, and keeps the others.
 // Servers merge it, so that changes of different fields do not undo each other. From level 4 on.
 type DefinitionChange struct {
-	Capacity   Optional[int]      `json:"capacity,omitzero"` // replaces units
-	Units      Optional[[]string] `json:"units,omitzero"`    // replaces capacity
-	DefaultTTL Optional[Duration] `json:"default_ttl,omitzero"`
-	LargestTTL Optional[Duration] `json:"largest_ttl,omitzero"`
-	HoldLimit  Optional[Duration] `json:"hold_limit,omitzero"`
-	Grace      Optional[Duration] `json:"grace,omitzero"`
-	Expected   Optional[Duration] `json:"expected,omitzero"`
-	Unclean    Optional[string]   `json:"unclean,omitzero"` // allow, warn or acknowledge
-	Limits     Optional[[]string] `json:"limits,omitzero"`
-	By         string             `json:"by,omitempty"`
-	Reason     string             `json:"reason,omitempty"`
-	Replace    bool               `json:"replace,omitempty"`     // as in DefinitionRequest
-	IfRevision uint64             `json:"if_revision,omitempty"` // as in DefinitionRequest
+	Capacity    Optional[int]      `json:"capacity,omitzero"` // replaces units
+	Units       Optional[[]string] `json:"units,omitzero"`    // replaces capacity
+	DefaultTTL  Optional[Duration] `json:"default_ttl,omitzero"`
+	LargestTTL  Optional[Duration] `json:"largest_ttl,omitzero"`
+	HoldLimit   Optional[Duration] `json:"hold_limit,omitzero"`
+	Grace       Optional[Duration] `json:"grace,omitzero"`
+	Expected    Optional[Duration] `json:"expected,omitzero"`
+	Unclean     Optional[string]   `json:"unclean,omitzero"` // allow, warn or acknowledge
+	Limits      Optional[[]string] `json:"limits,omitzero"`
+	Idle        Optional[Duration] `json:"idle,omitzero"`
+	IdleRelease Optional[Duration] `json:"idle_release,omitzero"`
+	By          string             `json:"by,omitempty"`
+	Reason      string             `json:"reason,omitempty"`
+	Replace     bool               `json:"replace,omitempty"`     // as in DefinitionRequest
+	IfRevision  uint64             `json:"if_revision,omitempty"` // as in DefinitionRequest
 }
 
 // An Optional is a field of a change. One that is not Given stays as it is; the zero value, which
@@ -93,18 +97,20 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 
 // A Definition is what was set for a resource, or for all under a prefix.
 type Definition struct {
-	Namespace  string    `json:"namespace"`
-	Path       string    `json:"path"`               // a prefix ends with a slash
-	Capacity   int       `json:"capacity,omitempty"` // 0: the first holder decides
-	Units      []string  `json:"units,omitempty"`
-	DefaultTTL *Duration `json:"default_ttl,omitempty"`
-	LargestTTL *Duration `json:"largest_ttl,omitempty"`
-	HoldLimit  *Duration `json:"hold_limit,omitempty"`
-	Grace      *Duration `json:"grace,omitempty"`
-	Expected   *Duration `json:"expected,omitempty"`
-	Unclean    string    `json:"unclean"`
-	Limits     []string  `json:"limits,omitempty"`
-	Revision   uint64    `json:"revision"`
+	Namespace   string    `json:"namespace"`
+	Path        string    `json:"path"`               // a prefix ends with a slash
+	Capacity    int       `json:"capacity,omitempty"` // 0: the first holder decides
+	Units       []string  `json:"units,omitempty"`
+	DefaultTTL  *Duration `json:"default_ttl,omitempty"`
+	LargestTTL  *Duration `json:"largest_ttl,omitempty"`
+	HoldLimit   *Duration `json:"hold_limit,omitempty"`
+	Grace       *Duration `json:"grace,omitempty"`
+	Expected    *Duration `json:"expected,omitempty"`
+	Unclean     string    `json:"unclean"`
+	Limits      []string  `json:"limits,omitempty"`
+	Idle        *Duration `json:"idle,omitempty"`
+	IdleRelease *Duration `json:"idle_release,omitempty"`
+	Revision    uint64    `json:"revision"`
 }
 
 // A DefinitionQuery says which definitions to list.

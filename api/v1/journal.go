@@ -47,7 +47,9 @@ type Hold struct {
 	Session   string `json:"session,omitempty"`
 	Since     Time   `json:"since"`
 	Until     Time   `json:"until"`
-	WaitedMS  int64  `json:"waited_ms"` // in the queue, before the grant
+	WaitedMS  int64  `json:"waited_ms"`         // in the queue, before the grant
+	BusyMS    int64  `json:"busy_ms,omitempty"` // that units of a pool were used, as far as hosts said so
+	IdleMS    int64  `json:"idle_ms,omitempty"` // that they were not
 	How       string `json:"how"`
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`  // why it was broken

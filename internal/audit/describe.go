@@ -70,7 +70,7 @@ func describe(c core.Command) Line {
 			Actor: c.By}
 	case *core.Txn:
 		return Line{Verb: "txn", Namespace: c.Namespace}
-	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
+	case *core.Renew, *core.RenewSession, *core.ReportUse, *core.Tick, *core.Lead:
 		return Line{} // what they set off is told by its events
 	}
 	return describeTask(c)

@@ -22,6 +22,8 @@ func FuzzSegment(f *testing.F) {
 	f.Add([]byte(segmentMagic))
 	f.Add([]byte{})
 	f.Add(appendLine(nil, &Line{Kind: Hold, Since: time.Unix(0, -1), Until: time.Unix(9, 9), Waited: 1 << 62}))
+	f.Add(appendLine(nil, &Line{Kind: Hold, Busy: time.Hour, Idle: time.Minute}))
+	f.Add(appendLine(nil, &Line{Kind: Hold, Foreign: "f", Idle: time.Minute}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		good := eachLine(b, func(at int, text string) bool {
 			again(t, text)

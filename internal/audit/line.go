@@ -72,6 +72,8 @@ type Line struct {
 	Since  time.Time
 	Until  time.Time
 	Waited time.Duration
+	Busy   time.Duration // that units of a pool were used, as far as their hosts said so
+	Idle   time.Duration // that they were not
 }
 
 // begin is the earliest moment that a line is about.
@@ -96,7 +98,11 @@ func appendLine(b []byte, l *Line) []byte {
 		b = binary.AppendVarint(b, l.Since.UnixNano())
 		b = binary.AppendVarint(b, l.Until.UnixNano())
 		b = binary.AppendVarint(b, int64(l.Waited))
-		return appendForeign(b, l)
+		if l.Busy == 0 && l.Idle == 0 {
+			return appendForeign(b, l)
+		}
+		b = binary.AppendVarint(appendText(b, l.Foreign), int64(l.Busy))
+		return binary.AppendVarint(b, int64(l.Idle))
 	}
 	for _, text := range [...]string{l.Verb, l.Outcome, l.Actor, l.Address, l.Door} {
 		b = appendText(b, text)
@@ -139,7 +145,12 @@ func decodeLine(s string, l *Line) error {
 	}
 	if r.s != "" && !r.bad {
 		l.Foreign = r.text()
-		r.bad = r.bad || l.Foreign == ""
+		if l.Kind == Hold && r.s != "" {
+			l.Busy, l.Idle = time.Duration(r.signed()), time.Duration(r.signed())
+			r.bad = r.bad || l.Busy == 0 && l.Idle == 0
+		} else {
+			r.bad = r.bad || l.Foreign == ""
+		}
 	}
 	if r.bad || r.s != "" {
 		return errMalformed

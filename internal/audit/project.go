@@ -339,7 +339,7 @@ func (d *operations) hold(e *leasehold.Event) {
 	d.line = Line{
 		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token,
 		Session: e.Session, How: how, By: e.By, Reason: e.Reason,
-		Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited,
+		Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited, Busy: e.Hold.Busy, Idle: e.Hold.Idle,
 	}
 	if e.Kind == leasehold.Ended {
 		d.line.Foreign = e.Foreign // of a change, it is the next holder's

@@ -237,6 +237,8 @@ func (j *judge) verdicts(who string, c core.Command) (codes []leasehold.Code) {
 		path("define", c.Namespace, c.Resource, "")
 	case *core.PutTask:
 		record("record-write", c.Namespace, c.Path)
+	case *core.ReportUse:
+		path("define", c.Namespace, c.Resource, "")
 	case *core.Acknowledge:
 		path("acknowledge", c.Namespace, c.Resource, "")
 	case *core.AcknowledgeAlarm:

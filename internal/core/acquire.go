@@ -132,7 +132,7 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
 		Expected: d.Expected, Select: item.Select, Task: c.Task}
 	if item.Select != nil {
-		terms.ask, _ = compileAsk(item.Slots, item.Select)
+		terms.ask, _ = compileAsk(item.Slots, item.Select, c.Labels)
 	}
 	if s.atLeast(Level4) {
 		terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire

@@ -124,6 +124,8 @@ func (s *State) allowCommand(c Command) *leasehold.Error {
 		return s.allowRecord(access.RecordWrite, c.Namespace, c.Path)
 	case *FinishTask:
 		return s.allowClaim(access.Release, c.Namespace, c.ID)
+	case *ReportUse:
+		return s.allowDefine(c.Namespace, c.Resource)
 	case *Acknowledge:
 		return s.allowAcknowledge(c.Namespace, c.Resource)
 	case *AcknowledgeAlarm:

@@ -204,6 +204,8 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		failure.Lease = s.lastLease(sp, r, rest)
 	case s.quarantined():
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
+	case sp.pools.Has(r.Path):
+		failure.Message = fmt.Sprintf("%s has no free units that fit", r.Path)
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}

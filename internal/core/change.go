@@ -43,7 +43,7 @@ func (s *State) change(c *Change) Answer {
 	changed := *claim
 	var over *leasehold.Hold
 	if newHolder {
-		over = new(s.hold(claim, s.now))
+		over = new(s.hold(sp, claim, s.now))
 		t := claim.terms()
 		t.Waited, t.ChangedWall = 0, s.wall
 		t.Note, t.NotedWall = "", 0 // that was the old holder's progress
@@ -160,6 +160,9 @@ func (s *State) replace(sp *space, from, to *Claim) {
 		other.setMore(more)
 	}
 	sp.eachUnit(from, func(u pool.Unit) {
+		if from.Token != to.Token {
+			u.Give(to.ID, to.Holder) // it is used on somebody else's account from now on
+		}
 		u.Lease, u.Holder = to.ID, to.Holder
 		sp.pools.Set(&u)
 	})

@@ -319,6 +319,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	kept.usual = s.learnHold(sp, more.usual(), c, how, at)
 	more.Usual = &kept.usual
 	s.learnKind(sp, c, how, at)
+	hold := s.hold(sp, c, at) // before its units forget what was counted
 	s.vacate(sp, &free, more, c)
 	more.Rests = more.resting(s.now)
 	if rests {
@@ -328,7 +329,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	told := &struct {
 		event leasehold.Event
 		hold  leasehold.Hold
-	}{s.eventOf(sp, c, leasehold.Ended), s.hold(c, at)}
+	}{s.eventOf(sp, c, leasehold.Ended), hold}
 	event := &told.event
 	event.How, event.By, event.Reason, event.Hold = how, last.By, last.Reason, &told.hold
 	if s.outcome != "" { // nothing else that ends because of this end came to it
@@ -424,12 +425,13 @@ func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Tim
 
 // hold describes what the holder had of a lease that ends at some moment. After a change of
 // holder it counts from there: what came before was somebody else's.
-func (s *State) hold(c *Claim, at Time) leasehold.Hold {
+func (s *State) hold(sp *space, c *Claim, at Time) leasehold.Hold {
 	t := c.terms()
+	busy, idle := sp.used(c)
 	since := c.SinceWall
 	if t.ChangedWall != 0 {
 		since = t.ChangedWall
 	}
 	return leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at),
-		Waited: t.Waited}
+		Waited: t.Waited, Busy: busy, Idle: idle}
 }

@@ -264,6 +264,8 @@ func (p *phrase) command() core.Command {
 		return &core.Drain{
 			Resource: p.word("resource"), Units: p.list("units"), Why: p.option("why", ""), By: p.option("by", ""), Namespace: p.namespace(), Request: p.request(),
 		}
+	case "use":
+		return p.reportUse()
 	case "acknowledge-alarm":
 		return &core.AcknowledgeAlarm{
 			Kind: leasehold.AlarmKindOf(p.word("kind")), Resource: p.option("resource", ""), ID: p.option("id", ""), Session: p.option("session", ""),
@@ -512,7 +514,7 @@ func (p *phrase) item(text, id string) core.Item {
 }
 
 // definitionFields are in the order of their bits.
-var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits"}
+var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits", "idle", "idle-release"}
 
 func (p *phrase) define() core.Command {
 	c := &core.Define{By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
@@ -541,6 +543,7 @@ func (p *phrase) define() core.Command {
 		}
 		d.Limits = append(d.Limits, limit)
 	}
+	d.Idle, d.IdleRelease = p.duration("idle"), p.duration("idle-release")
 	c.KeepSlots, c.IfRevision = p.flag("keep-slots"), leasehold.Revision(p.number("if-revision"))
 	return c
 }
@@ -594,6 +597,8 @@ func writeCommand(c core.Command) string {
 		return writeFinish(c)
 	case *core.Drain:
 		return sentence("drain", quote(c.Resource), option("units", strings.Join(c.Units, ",")), option("why", c.Why), option("by", c.By), common(c.Namespace, c.Request))
+	case *core.ReportUse:
+		return writeUse(c)
 	case *core.Acknowledge:
 		return sentence("acknowledge", quote(c.Resource), option("token", c.Token), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.AcknowledgeAlarm:
@@ -683,7 +688,7 @@ func writeDefine(c *core.Define) string {
 	}
 	return sentence("define", quote(d.Path), option("capacity", d.Capacity), option("units", strings.Join(d.Units, ",")),
 		option("default-ttl", d.DefaultTTL), option("largest-ttl", d.LargestTTL), option("limit", d.HoldLimit), option("grace", d.Grace),
-		option("expected", d.Expected), unclean, writeLimits(d.Limits), option("by", c.By), option("reason", c.Reason), writeFields(c.Fields),
+		option("expected", d.Expected), unclean, writeLimits(d.Limits), option("idle", d.Idle), option("idle-release", d.IdleRelease), option("by", c.By), option("reason", c.Reason), writeFields(c.Fields),
 		flagged("keep-slots", c.KeepSlots), option("if-revision", c.IfRevision), common(c.Namespace, c.Request))
 }
 
@@ -1052,6 +1057,9 @@ func tellEvent(e *leasehold.Event) string {
 	}
 	if !e.Until.IsZero() {
 		text += ", until " + clock(e.Until)
+	}
+	if e.Hold != nil && (e.Hold.Busy != 0 || e.Hold.Idle != 0) {
+		text += fmt.Sprintf(", busy %v, idle %v", e.Hold.Busy, e.Hold.Idle)
 	}
 	if e.Resource != "" {
 		text += when("session", e.Session)

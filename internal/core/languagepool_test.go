@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -74,4 +76,49 @@ func writeLimits(limits []leasehold.UnitLimit) string {
 		texts = append(texts, pool.LimitText(l))
 	}
 	return option("limits", strings.Join(texts, ","))
+}
+
+// The use of a unit is written as name:percent:memory, then :pid/user/name/lease for each process, and ! with a reason at the
+// end of one that is unfit.
+func (p *phrase) reportUse() core.Command {
+	c := &core.ReportUse{Resource: p.word("resource"), Host: p.option("host", ""), By: p.option("by", ""), Namespace: p.namespace(), Request: p.request()}
+	number := func(text string) int {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			p.wrong("units= has a number that is none: %v", err)
+		}
+		return n
+	}
+	for _, text := range p.list("units") {
+		var unit core.UnitReport
+		text, unit.Unfit, _ = strings.Cut(text, "!")
+		words := strings.Split(text, ":")
+		if unit.Name = words[0]; len(words) > 1 {
+			unit.Percent = number(words[1])
+		}
+		if len(words) > 2 {
+			unit.Memory = number(words[2])
+			for _, process := range words[3:] {
+				parts := strings.Split(process+"///", "/")
+				unit.Processes = append(unit.Processes, core.UnitProcess{PID: number(parts[0]), User: parts[1], Name: parts[2], Lease: parts[3]})
+			}
+		}
+		c.Units = append(c.Units, unit)
+	}
+	return c
+}
+
+func writeUse(c *core.ReportUse) string {
+	var units []string
+	for _, u := range c.Units {
+		text := fmt.Sprintf("%s:%d:%d", u.Name, u.Percent, u.Memory)
+		for _, p := range u.Processes {
+			text += fmt.Sprintf(":%d/%s/%s/%s", p.PID, p.User, p.Name, p.Lease)
+		}
+		if u.Unfit != "" {
+			text += "!" + u.Unfit
+		}
+		units = append(units, text)
+	}
+	return sentence("use", quote(c.Resource), option("host", c.Host), option("units", strings.Join(units, ",")), option("by", c.By), common(c.Namespace, c.Request))
 }

@@ -364,7 +364,7 @@ func (s *State) confirm(sp *space, p putting) *Claim {
 // stays announced.
 func (s *State) takeFrom(sp *space, p putting) *Claim {
 	claim, _ := sp.claims.Get(p.takes)
-	over := new(s.hold(claim, s.now))
+	over := new(s.hold(sp, claim, s.now))
 	taken := *p.claims[0]
 	was, t := claim.terms(), taken.terms()
 	t.BreakAt, t.BreakBy, t.BreakReason, t.ChangedWall = was.BreakAt, was.BreakBy, was.BreakReason, s.wall

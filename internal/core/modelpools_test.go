@@ -17,13 +17,13 @@ import (
 
 type poolModelUnit struct {
 	name, host, model, unfit, drained string
-	removed                           bool
+	removed, taken                    bool
 	lease, holder                     string
 	freed                             time.Duration
 	rests                             time.Duration // until when
 }
 
-func (u *poolModelUnit) fit() bool { return !u.removed && u.unfit == "" && u.drained == "" }
+func (u *poolModelUnit) fit() bool { return !u.removed && u.unfit == "" && u.drained == "" && !u.taken }
 
 type poolModelJob struct {
 	id, holder, model string
@@ -341,9 +341,52 @@ func (t *poolTest) host(host string) {
 	t.model.setHost(host, units)
 }
 
+// report says how the units of a host are used: mostly all is well, sometimes one is ill, left out or taken without a lease.
+func (t *poolTest) report(host string) {
+	c := &core.ReportUse{Namespace: ns, Resource: "gpu", Host: host}
+	taken := map[string]bool{}
+	for _, u := range t.model.units {
+		if u.host != host || u.removed {
+			continue
+		}
+		said := core.UnitReport{Name: u.name, Percent: t.IntN(3), Processes: []core.UnitProcess{{PID: 1, Lease: u.lease}}}
+		switch t.IntN(10) {
+		case 0:
+			said.Unfit = "ill"
+		case 1:
+			continue
+		case 2:
+			said.Processes = append(said.Processes, core.UnitProcess{PID: 2, Name: "python"})
+			taken[u.name] = true
+		}
+		if u.lease == "" {
+			said.Processes = said.Processes[1:]
+		}
+		c.Units = append(c.Units, said)
+	}
+	if answer := t.do(c); answer.Err != nil {
+		if t.model.units == nil {
+			return // there is no pool
+		}
+		t.Fatal(answer.Err)
+	}
+	for _, u := range t.model.units {
+		if u.host != host || u.removed {
+			continue
+		}
+		i := slices.IndexFunc(c.Units, func(said core.UnitReport) bool { return said.Name == u.name })
+		if u.unfit, u.taken = "gone", false; i >= 0 {
+			u.unfit, u.taken = c.Units[i].Unfit, taken[u.name]
+		}
+	}
+	t.model.handOver()
+}
+
 func (t *poolTest) step() {
 	jobs := t.model.jobs
-	switch n := t.IntN(20); {
+	switch n := t.IntN(21); {
+	case n == 20:
+		t.report([]string{"a", "b"}[t.IntN(2)])
 	case n < 8 && len(jobs) < 16: // below the number for which units are kept
 		t.job()
 	case n < 13 && len(jobs) > 0: // one is done

@@ -12,6 +12,17 @@ import (
 // A pool is a resource whose slots are units with labels, on hosts. Its units are set host by host and not by the
 // definition, and package pool picks those that a lease gets.
 
+// poolCommand carries out a command about units.
+func (s *State) poolCommand(c Command) Answer {
+	switch c := c.(type) {
+	case *SetUnits:
+		return s.setUnits(c)
+	case *Drain:
+		return s.drain(c)
+	}
+	return s.reportUse(c.(*ReportUse))
+}
+
 // setUnits sets which units of a pool a host has. The same units once more change nothing: no revision, no event.
 func (s *State) setUnits(c *SetUnits) Answer {
 	if failure := s.mayPool("units of a host"); failure != nil {
@@ -181,7 +192,10 @@ func (s *State) takeUnits(sp *space, c *Claim) {
 	t.Units = nil
 	for _, unit := range s.picked[i].units {
 		u := *unit
-		u.Lease, u.Holder = c.ID, c.Holder
+		u.Give(c.ID, c.Holder)
+		if adopted := c.asks().Adopts; len(adopted) > 0 && u.Use != nil {
+			u.Use.Strangers = nil // all of them are the holder's: else it would not get the unit
+		}
 		sp.pools.Set(&u)
 		t.Units = append(t.Units, u.Name)
 	}
@@ -192,7 +206,7 @@ func (s *State) takeUnits(sp *space, c *Claim) {
 func (s *State) giveUnits(sp *space, c *Claim) {
 	s.work.take(s.poolCost(sp, c.Resource))
 	sp.eachUnit(c, func(u pool.Unit) {
-		if u.Lease, u.Freed = "", s.now; u.Removed {
+		if u.TakeBack(s.now); u.Removed {
 			sp.pools.Delete(u.Pool, u.Name)
 		} else {
 			sp.pools.Set(&u)

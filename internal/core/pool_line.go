@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -52,12 +53,13 @@ func (c *Claim) asks() *pool.Ask {
 }
 
 // compileAsk makes an ask of what a request selects. The text was checked before.
-func compileAsk(slots int, sel *leasehold.Select) (*pool.Ask, error) {
+func compileAsk(slots int, sel *leasehold.Select, labels leasehold.Labels) (*pool.Ask, error) {
 	where, err := pool.ParseSelector(sel.Where)
 	if err != nil {
 		return nil, err
 	}
-	return &pool.Ask{N: slots, Where: where, Spread: sel.Spread, Units: sel.Units}, nil
+	return &pool.Ask{N: slots, Where: where, Spread: sel.Spread, Units: sel.Units,
+		Adopts: pool.Adopted(labels)}, nil
 }
 
 // A verdict is what becomes of the next in a line.
@@ -108,7 +110,8 @@ func (l *line) keep(ask *pool.Ask) verdict {
 			if never {
 				return l.neverEnough(ask)
 			}
-			return "waits for " + wanted(ask) + ": there are units, but drained or unfit ones"
+			return "waits for " + wanted(ask) + cmp.Or(l.obstacle(ask), ": there are units, but drained, unfit or "+
+				"taken without a lease")
 		}}
 	}
 	return verdict{why: func() string {
@@ -214,22 +217,6 @@ func (s *State) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
 		return nil
 	}
 	return refuse(leasehold.Limited, "%s: this change %s", c.Resource, l.overLimit(&given, limit, has)).Err
-}
-
-// overLimit says which limit a request would exceed, and who has how much of it: a label or a prefix stands for all
-// those that it counts together.
-func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
-	who := "it"
-	switch key, _ := countedBy(0, limit, c); limit.By {
-	case leasehold.EachValue:
-		who = fmt.Sprintf("%s=%s", limit.Name, key[1:])
-	case leasehold.EachPrefix:
-		who = limit.Name + "…"
-	case leasehold.EachHolder:
-		who = c.Holder
-	}
-	return fmt.Sprintf("is over the limit %s: %s has %d units, and this asks for %d more", pool.LimitText(*limit), who,
-		has, c.Slots)
 }
 
 // nextWaiting returns the waiter of a resource that comes behind another; nil if there is none.
@@ -369,7 +356,7 @@ func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) bo
 	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority })
 	v := l.judge(claim)
 	if !v.grant {
-		s.refused, s.overOwn, s.neverHas = "needs "+wanted(claim.asks()), v.skip, v.never
+		s.refused, s.overOwn, s.neverHas = "needs "+wanted(claim.asks())+l.obstacle(claim.asks()), v.skip, v.never
 		if v.skip || v.never {
 			s.refused = v.why()
 		}
@@ -392,32 +379,4 @@ func (sp *space) disturb(path string) {
 	if sp.calm.Len() > 0 {
 		sp.calm.Delete(path)
 	}
-}
-
-// neverEnough says why a request cannot have what it asks for, even if everybody else leaves.
-func (l *line) neverEnough(ask *pool.Ask) string {
-	for _, name := range ask.Units {
-		if u := l.sp.pools.Get(l.path, name); u == nil || u.Removed {
-			return fmt.Sprintf("asks for unit %q, which is not there", name)
-		}
-	}
-	return fmt.Sprintf("asks for %s: there are at most %d", wanted(ask), l.sp.pools.Most(l.path, ask))
-}
-
-// wanted says what a request asks for.
-func wanted(ask *pool.Ask) string {
-	if len(ask.Units) > 0 {
-		return "unit " + firstFew(ask.Units)
-	}
-	text := fmt.Sprintf("%d units", ask.N)
-	if ask.N == 1 {
-		text = "1 unit"
-	}
-	if !ask.Spread && ask.N > 1 {
-		text += " on one host"
-	}
-	if where := ask.Where.String(); where != "" {
-		text += " with " + where
-	}
-	return text
 }

@@ -16,7 +16,7 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *pool.Unit, *Kind, *EndedClaim, *EndedSession, *Outcome,
+// *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Kind, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Task, *leasehold.Record or *leasehold.Event. Space is the
@@ -278,10 +278,10 @@ func (s *State) restoreIn(sp *space, value any) error {
 		return s.restoreChore(sp, v)
 	case *Resource:
 		return s.restoreResource(sp, v)
-	case *pool.Unit:
-		return s.restoreUnit(sp, v)
 	case *Kind:
 		return s.restoreKind(sp, v)
+	case *pool.Unit, *UnitUse:
+		return restorePool(sp, v)
 	case *Alarm:
 		return s.restoreAlarm(sp, v)
 	case *Claim:

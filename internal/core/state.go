@@ -333,10 +333,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.define(c), nil
 	case *Undefine:
 		return s.undefine(c), nil
-	case *SetUnits:
-		return s.setUnits(c), nil
-	case *Drain:
-		return s.drain(c), nil
+	case *SetUnits, *Drain, *ReportUse:
+		return s.poolCommand(c), nil
 	case *PutTask:
 		return s.putTask(c), nil
 	case *FinishTask:

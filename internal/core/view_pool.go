@@ -25,8 +25,9 @@ func (v *view) Pool(namespace, path string, q PoolQuery) (status leasehold.PoolS
 	if !known {
 		r = &Resource{Path: path}
 	}
+	d := sp.definition(path)
 	status = leasehold.PoolStatus{Namespace: namespace, Resource: path, Total: sp.pools.Size(path).Units,
-		Waiting: r.Waiting, Limits: sp.definition(path).Limits}
+		Waiting: r.Waiting, Limits: d.Limits, Idle: d.Idle, IdleRelease: d.IdleRelease}
 	v.countUnits(sp, r, &status)
 	v.poolUnits(sp, r, q, &status)
 	v.poolQueue(sp, r, q.Waiters, &status)
@@ -51,12 +52,26 @@ func (v *view) poolUnits(sp *space, r *Resource, q PoolQuery, status *leasehold.
 			claim, _ := sp.claims.Get(r.Claim)
 			shown.Lease, shown.Holder = claim.ID, claim.Holder
 		}
+		shown.Use = v.unitUse(u.Use)
 		shown.Rests = u.Lease == "" && resting.Contains(u.Name)
 		v.unitLease(sp, &shown)
 		status.Units = append(status.Units, shown)
 		return true
 	})
 	v.work.take(len(status.Units) / perUnit)
+}
+
+// unitUse shows how a unit is used.
+func (v *view) unitUse(u *pool.Use) *leasehold.UnitUse {
+	if u == nil {
+		return nil
+	}
+	shown := &leasehold.UnitUse{At: v.s.moment(u.At), Percent: u.Percent, Memory: u.Memory, Busy: u.Busy,
+		Idle: u.Unused, IdleSince: v.s.moment(u.Idle), Asked: v.s.moment(u.Asked)}
+	for _, p := range u.Strangers {
+		shown.Strangers = append(shown.Strangers, leasehold.UnitProcess(p))
+	}
+	return shown
 }
 
 // poolQueue shows the first waiters of a pool. Nothing is picked or kept for good by looking.

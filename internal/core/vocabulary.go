@@ -38,6 +38,9 @@ type (
 	Drain         = command.Drain
 	PutTask       = command.PutTask
 	FinishTask    = command.FinishTask
+	ReportUse     = command.ReportUse
+	UnitReport    = command.UnitReport
+	UnitProcess   = command.UnitProcess
 	SetCaps       = command.SetCaps
 	EndQuarantine = command.EndQuarantine
 	RaiseTokens   = command.RaiseTokens
@@ -93,6 +96,9 @@ const (
 	FieldExpected   = command.FieldExpected
 	FieldUnclean    = command.FieldUnclean
 	FieldLimits     = command.FieldLimits
+	FieldIdle       = command.FieldIdle
+
+	FieldIdleRelease = command.FieldIdleRelease
 
 	RecordCreate  = command.RecordCreate
 	RecordMod     = command.RecordMod

@@ -84,7 +84,7 @@ func (s *State) crammed(c Command) *leasehold.Error {
 	}
 	switch c.(type) {
 	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *AcknowledgeAlarm, *OpenSession, *PutRecord,
-		*DeleteRecord, *Txn, *Define, *Undefine, *SetUnits, *Drain, *PutTask, *ChangeAccess:
+		*DeleteRecord, *Txn, *Define, *Undefine, *SetUnits, *Drain, *ReportUse, *PutTask, *ChangeAccess:
 		return tooMuchAtOnce()
 	}
 	return nil

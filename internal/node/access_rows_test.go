@@ -183,6 +183,7 @@ var stateRows = []row{
 	{"pools", "", befores{pool}, get("/v1/pools?prefix=PATH"), "x"},
 	{"pool", "", befores{pool}, get("/v1/pools/PATH"), "x"},
 	{"setUnits", "", inherent, of("PUT", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"g1"}]}`), ""},
+	{"report-use", "", befores{pool}, of("POST", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"u-XX","percent":1}]}`), ""},
 	{"drain", "", befores{pool}, of("PATCH", "/v1/pools/PATH", `{"units":["u-XX"],"why":"repair"}`), ""},
 	{"openSession", "", inherent, posted("/v1/sessions", `{"id":"s-XX"}`), ""},
 	{"sessions", "", befores{session}, get("/v1/sessions?prefix=s-XX"), "h"},

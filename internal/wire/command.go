@@ -183,10 +183,8 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.define(kind, v)
 	case *core.Undefine:
 		c.undefine(v)
-	case *core.SetUnits:
-		c.setUnits(v)
-	case *core.Drain:
-		c.drain(v)
+	case *core.SetUnits, *core.Drain, *core.ReportUse:
+		c.poolCommand(v)
 	case *core.Acknowledge:
 		c.acknowledge(v)
 	case *core.AcknowledgeAlarm:

@@ -83,13 +83,16 @@ func (c *codec) define(kind uint64, v *core.Define) {
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.request(&v.Request)
-	if kind == kindDefineChange || kind == kindDefineLimits {
+	if kind != kindDefine {
 		c.unsigned("fields", (*uint64)(&v.Fields))
 		c.flag("keep slots", &v.KeepSlots)
 		c.revision("if revision", &v.IfRevision)
 	}
-	if kind == kindDefineLimits {
+	switch kind {
+	case kindDefineLimits:
 		c.unitLimits(&v.Definition.Limits)
+	case kindDefineIdle:
+		c.idleRules(&v.Definition)
 	}
 }
 

@@ -94,6 +94,11 @@ const (
 
 	// An acquire of a task. Others are as they were before.
 	kindAcquireTask = 54
+
+	kindReportUse = 47
+
+	// A define of a pool with rules for idle leases, with or without limits. Others are as they were before.
+	kindDefineIdle = 48
 )
 
 var commandNames = [...]string{
@@ -116,6 +121,7 @@ var commandNames = [...]string{
 	kindSetUnits: "set units", kindDrain: "drain",
 	kindAcquireUnattended: "acquire unattended",
 	kindPutTask:           "put task", kindFinishTask: "finish task", kindAcquireTask: "acquire task",
+	kindReportUse: "report use", kindDefineIdle: "define idle",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -127,7 +133,7 @@ func commandLevel(kind uint64) uint64 {
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
 		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
 		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain, kindAcquireUnattended, kindPutTask,
-		kindFinishTask, kindAcquireTask:
+		kindFinishTask, kindAcquireTask, kindReportUse, kindDefineIdle:
 		return levelStated
 	}
 	return levelFirst
@@ -177,10 +183,8 @@ func kindOf(command core.Command) uint64 {
 		return defineKind(v)
 	case *core.Undefine:
 		return kindUndefine
-	case *core.SetUnits:
-		return kindSetUnits
-	case *core.Drain:
-		return kindDrain
+	case *core.SetUnits, *core.Drain, *core.ReportUse:
+		return poolKind(v)
 	case *core.PutTask:
 		return kindPutTask
 	case *core.FinishTask:
@@ -242,6 +246,8 @@ func renewKind(v *core.Renew) uint64 {
 
 func defineKind(v *core.Define) uint64 {
 	switch {
+	case hasIdle(&v.Definition):
+		return kindDefineIdle
 	case len(v.Definition.Limits) > 0:
 		return kindDefineLimits
 	case v.IsChange():
@@ -328,14 +334,12 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Ask)
 	case kindMove:
 		return new(core.Move)
-	case kindDefine, kindDefineChange, kindDefineLimits:
+	case kindDefine, kindDefineChange, kindDefineLimits, kindDefineIdle:
 		return new(core.Define)
 	case kindUndefine:
 		return new(core.Undefine)
-	case kindSetUnits:
-		return new(core.SetUnits)
-	case kindDrain:
-		return new(core.Drain)
+	case kindSetUnits, kindDrain, kindReportUse:
+		return newPoolCommand(kind)
 	case kindPutTask:
 		return new(core.PutTask)
 	case kindFinishTask:

@@ -37,7 +37,9 @@
 //	                    records that stand for leases: command 37, record 37;
 //	                    transactions in transactions, and searches in them: command 38;
 //	                    pools over several hosts, and limits of their units: commands 39 to
-//	                    42, records 38 to 41; tasks: commands 52 to 54, records 43 and 44
+//	                    42, records 38 to 41; tasks: commands 52 to 54, records 43 and 44;
+//	                    how units are used, and rules for idle leases: commands 47 and 48,
+//	                    records 46 to 49
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -166,10 +168,16 @@
 //	  53  finish task    level 4; text namespace, text id, unsigned token, flag failed,
 //	                     text result, text session, request
 //	  54  acquire task   level 4; as 23, in which nothing need be foreign
+//	  47  report use     level 4; text namespace, text resource, text host, unit report…,
+//	                     text by, request
+//	  48  define idle    level 4; as 27, limit…, duration idle, duration idle release; one
+//	                     of the two is not 0
 //
 //	select               text where, flag spread, text… units
 //	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
 //	host unit            text name, labels, text unfit
+//	unit report          text name, signed percent, signed memory, process…, text unfit
+//	process              signed pid, text user, text name, text lease
 //
 //	link                 text resource, text id, text holder, labels, text reason,
 //	                     text foreign, duration ttl, duration grace, flag wait,
@@ -291,6 +299,15 @@
 //	                     text holder, unsigned token, text result, moment changed,
 //	                     unsigned order
 //	  44  task claim     level 4; as 5, of a task or of who waits for one
+//	  46  unit use       level 4; text pool, text unit, time at, signed percent,
+//	                     signed memory, (signed pid, text user, text name)…, time idle,
+//	                     time asked, duration busy, duration unused
+//	  47  idle definition
+//	                     level 4; as 12, limit…, duration idle, duration idle release; one
+//	                     of the two is not 0
+//	  48  idle outcome   level 4; as 8, with what 47 adds to the definition
+//	  49  used event     level 4; as 9, duration busy, duration idle of the hold, of which
+//	                     one is not 0, owner?
 //
 //	owner                text principal, which is not empty, text group
 //

@@ -580,6 +580,17 @@ func init() {
 	goldenCommands[kindAcquireTask] = &core.Acquire{
 		Namespace: "default", Resource: "jobs/", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Wait: time.Minute, Foreign: "f1", Task: true, Request: goldenKey,
 	}
+	goldenCommands[kindReportUse] = &core.ReportUse{
+		Namespace: "default", Resource: "gpu", Host: "a", By: "agent", Request: goldenKey,
+		Units: []core.UnitReport{
+			{Name: "GPU-1", Percent: 97, Memory: 40000, Processes: []core.UnitProcess{{PID: 300, User: "ann", Name: "python", Lease: "id1"}}},
+			{Name: "GPU-2", Percent: pool.UnknownPercent, Unfit: "vanished"},
+		},
+	}
+	goldenCommands[kindDefineIdle] = &core.Define{
+		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits, Idle: 20 * time.Minute, IdleRelease: time.Hour},
+		By: "ops", Fields: core.FieldLimits | core.FieldIdle | core.FieldIdleRelease, Request: goldenKey,
+	}
 	goldenCommands[kindPutLink] = &core.PutRecord{
 		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
 	}
@@ -736,6 +747,21 @@ var goldenRecords = func() map[string]core.Piece {
 	list["definition-limits"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, Revision: 300}}
 	list["outcome-limits"] = core.Piece{Space: "default", Value: &core.Outcome{
 		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Limits: goldenLimits}},
+	}}
+	list["unit-use"] = core.Piece{Space: "default", Value: &core.UnitUse{Pool: "gpu", Unit: "GPU-1", Use: pool.Use{
+		At: 3600e9, Percent: pool.UnknownPercent, Memory: 40000, Strangers: []pool.Process{{PID: 300, User: "bob", Name: "python"}},
+		Idle: 1800e9, Asked: 3000e9, Busy: time.Hour, Unused: 90 * time.Second,
+	}}}
+	list["definition-idle"] = core.Piece{Space: "default", Value: &leasehold.Definition{
+		Path: "gpu", Limits: goldenLimits, Idle: 20 * time.Minute, IdleRelease: time.Hour, Revision: 300,
+	}}
+	list["outcome-idle"] = core.Piece{Space: "default", Value: &core.Outcome{
+		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Idle: 20 * time.Minute}},
+	}}
+	list["event-used"] = core.Piece{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 6, Kind: leasehold.Ended, How: leasehold.Released, At: goldenMoment, Resource: "gpu", ID: "id1", Holder: "ann", Token: 5,
+		Hold:  &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenMoment, Until: goldenMoment, Busy: time.Hour, Idle: time.Minute},
+		Owner: goldenOwner,
 	}}
 	list["record-owner"] = core.Piece{Space: "default", Value: &core.RecordOwner{Path: "config/a", Owner: goldenOwner}}
 	for name, a := range goldenAnswers {

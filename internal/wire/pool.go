@@ -15,6 +15,10 @@ var limitsBy = choice{uint8(leasehold.EachHolder), uint8(leasehold.EachPrefix)}
 const (
 	minHostUnit = 3
 	minLimit    = 3
+
+	minUnitReport  = 5
+	minUnitProcess = 4
+	minStranger    = 3
 )
 
 func (c *codec) setUnits(v *core.SetUnits) {
@@ -66,13 +70,72 @@ func (c *codec) selection(v **leasehold.Select) {
 }
 
 func (c *codec) unitLimits(v *[]leasehold.UnitLimit) {
+	if c.anyLimits(v); len(*v) == 0 && c.fault == nil {
+		c.fail("limits", "there are none, and then this is of another kind")
+	}
+}
+
+func (c *codec) anyLimits(v *[]leasehold.UnitLimit) {
 	list(c, "limits", v, minLimit, func(l *leasehold.UnitLimit) {
 		c.oneOf("by", (*uint8)(&l.By), limitsBy)
 		c.text("name", &l.Name)
 		c.number("most", &l.Most)
 	})
-	if len(*v) == 0 && c.fault == nil {
-		c.fail("limits", "there are none, and then this is of another kind")
+}
+
+// hasIdle reports whether a definition says something about idle leases.
+func hasIdle(d *leasehold.Definition) bool { return d.Idle != 0 || d.IdleRelease != 0 }
+
+// idleRules is what a definition says about idle leases, with its limits.
+func (c *codec) idleRules(v *leasehold.Definition) {
+	c.anyLimits(&v.Limits)
+	c.duration("idle", &v.Idle)
+	c.duration("idle release", &v.IdleRelease)
+	if !hasIdle(v) && c.fault == nil {
+		c.fail("idle", "it is missing, and then this is of another kind")
+	}
+}
+
+// newPoolCommand is newCommand for those about units.
+func newPoolCommand(kind uint64) core.Command {
+	switch kind {
+	case kindSetUnits:
+		return new(core.SetUnits)
+	case kindDrain:
+		return new(core.Drain)
+	}
+	return new(core.ReportUse)
+}
+
+// poolKind is kindOf for those about units.
+func poolKind(command core.Command) uint64 {
+	switch command.(type) {
+	case *core.SetUnits:
+		return kindSetUnits
+	case *core.Drain:
+		return kindDrain
+	}
+	return kindReportUse
+}
+
+func (c *codec) poolCommand(command core.Command) {
+	switch v := command.(type) {
+	case *core.SetUnits:
+		c.setUnits(v)
+	case *core.Drain:
+		c.drain(v)
+	case *core.ReportUse:
+		c.reportUse(v)
+	}
+}
+
+// poolPiece is a unit, or how one is used.
+func (c *codec) poolPiece(value any) {
+	switch v := value.(type) {
+	case *pool.Unit:
+		c.poolUnit(v)
+	case *core.UnitUse:
+		c.unitUse(v)
 	}
 }
 
@@ -100,6 +163,45 @@ func claimKind(v *core.Claim) uint64 {
 	return kindClaim
 }
 
+// reportUse is what a host says of how its units are used.
+func (c *codec) reportUse(v *core.ReportUse) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("host", &v.Host)
+	list(c, "units", &v.Units, minUnitReport, func(u *core.UnitReport) {
+		c.text("name", &u.Name)
+		c.number("percent", &u.Percent)
+		c.number("memory", &u.Memory)
+		list(c, "processes", &u.Processes, minUnitProcess, func(p *core.UnitProcess) {
+			c.number("pid", &p.PID)
+			c.text("user", &p.User)
+			c.text("name", &p.Name)
+			c.text("lease", &p.Lease)
+		})
+		c.text("unfit", &u.Unfit)
+	})
+	c.text("by", &v.By)
+	c.request(&v.Request)
+}
+
+// unitUse is how a unit is used.
+func (c *codec) unitUse(v *core.UnitUse) {
+	c.text("pool", &v.Pool)
+	c.text("unit", &v.Unit)
+	c.time("at", &v.Use.At)
+	c.number("percent", &v.Use.Percent)
+	c.number("memory", &v.Use.Memory)
+	list(c, "strangers", &v.Use.Strangers, minStranger, func(p *pool.Process) {
+		c.number("pid", &p.PID)
+		c.text("user", &p.User)
+		c.text("name", &p.Name)
+	})
+	c.time("idle", &v.Use.Idle)
+	c.time("asked", &v.Use.Asked)
+	c.duration("busy", &v.Use.Busy)
+	c.duration("unused", &v.Use.Unused)
+}
+
 // claimOf is a claim with what its kind adds.
 func (c *codec) claimOf(kind uint64, v *core.Claim) {
 	c.claim(v)
@@ -113,8 +215,11 @@ func (c *codec) claimOf(kind uint64, v *core.Claim) {
 
 // definitionOf is a definition with what its kind adds.
 func (c *codec) definitionOf(kind uint64, v *leasehold.Definition) {
-	if c.definition(v); kind == kindLimitsDefinition {
+	switch c.definition(v); kind {
+	case kindLimitsDefinition:
 		c.unitLimits(&v.Limits)
+	case kindIdleDefinition:
+		c.idleRules(v)
 	}
 }
 
@@ -129,10 +234,37 @@ func (c *codec) claimSelect(v *core.Claim) {
 	}
 }
 
-func (c *codec) limitsOutcome(v *core.Outcome) {
-	if v.Answer.Definition == nil {
+func (c *codec) limitsOutcome(kind uint64, v *core.Outcome) {
+	switch {
+	case v.Answer.Definition == nil:
 		c.fail("definition", "it is missing, and then the record is of another kind")
-		return
+	case kind == kindIdleOutcome:
+		c.idleRules(v.Answer.Definition)
+	default:
+		c.unitLimits(&v.Answer.Definition.Limits)
 	}
-	c.unitLimits(&v.Answer.Definition.Limits)
+}
+
+// definitionKind returns the kind of a definition: the oldest that has all its parts.
+func definitionKind(d *leasehold.Definition) uint64 {
+	switch {
+	case hasIdle(d):
+		return kindIdleDefinition
+	case len(d.Limits) > 0:
+		return kindLimitsDefinition
+	}
+	return kindDefinition
+}
+
+// definedOutcome returns the kind of an outcome that shows a definition, or none.
+func definedOutcome(d *leasehold.Definition) uint64 {
+	if d != nil {
+		switch definitionKind(d) {
+		case kindIdleDefinition:
+			return kindIdleOutcome
+		case kindLimitsDefinition:
+			return kindLimitsOutcome
+		}
+	}
+	return kindOutcome
 }

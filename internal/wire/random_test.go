@@ -90,7 +90,7 @@ func (d dice) fill(v reflect.Value) {
 	case *core.Outcome:
 		d.fillKind(v)
 		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
-			a.Definition.Limits = nil
+			a.Definition.Limits, a.Definition.Idle, a.Definition.IdleRelease = nil, 0, 0
 		}
 	case *leasehold.Waiter:
 		d.fillKind(v)
@@ -102,7 +102,7 @@ func (d dice) fill(v reflect.Value) {
 		*p = leasehold.LimitBy(d.IntN(1 + int(limitsBy.last)))
 	case *pool.Unit:
 		d.fillKind(v)
-		p.Lease = "" // that is told by the lease
+		p.Lease, p.Use = "", nil // they are told by the lease, and by a piece of their own
 	case **core.Txn: // nested; rarely, or there would be no end
 		if d.IntN(8) == 0 {
 			*p = new(core.Txn)

@@ -2,6 +2,17 @@ package wire
 
 import "github.com/leasehold/leasehold"
 
+// eventOf is an event with what its kind adds.
+func (c *codec) eventOf(kind uint64, v *leasehold.Event) {
+	c.event(v)
+	switch kind {
+	case kindOwnedEvent:
+		c.owner(&v.Owner)
+	case kindUsedEvent:
+		c.used(v)
+	}
+}
+
 // event leaves out the namespace, which is that of its record.
 func (c *codec) event(v *leasehold.Event) {
 	c.revision("revision", &v.Revision)
@@ -62,4 +73,20 @@ func (c *codec) hold(e *leasehold.Event) {
 	c.moment("hold since", &v.Since)
 	c.moment("hold until", &v.Until)
 	c.duration("hold waited", &v.Waited)
+}
+
+// used is how much a hold was used, and whose it was, if it was somebody's.
+func (c *codec) used(e *leasehold.Event) {
+	if e.Hold == nil {
+		c.fail("hold", "it is missing, and then the record is of another kind")
+		return
+	}
+	c.duration("hold busy", &e.Hold.Busy)
+	c.duration("hold idle", &e.Hold.Idle)
+	if e.Hold.Busy == 0 && e.Hold.Idle == 0 && c.fault == nil {
+		c.fail("hold", "it was not used, and then the record is of another kind")
+	}
+	if present(c, "owner", &e.Owner) {
+		c.owner(&e.Owner)
+	}
 }

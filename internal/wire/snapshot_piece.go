@@ -77,6 +77,14 @@ const (
 
 	// A claim on a task, or for one. Others are as they were before.
 	kindTaskClaim = 44
+
+	kindUnitUse = 46
+
+	// A definition with rules for idle leases, an outcome that shows one, and the event of a hold of which it is known
+	// how much it was used. Others are as they were before.
+	kindIdleDefinition = 47
+	kindIdleOutcome    = 48
+	kindUsedEvent      = 49
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -98,6 +106,8 @@ var recordNames = [...]string{
 	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal", kindMirror: "mirror",
 	kindPoolUnit: "pool unit", kindSelectClaim: "select claim", kindLimitsDefinition: "limits definition",
 	kindLimitsOutcome: "limits outcome", kindKind: "kind", kindTask: "task", kindTaskClaim: "task claim",
+	kindUnitUse: "unit use", kindIdleDefinition: "idle definition", kindIdleOutcome: "idle outcome",
+	kindUsedEvent: "used event",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -151,19 +161,16 @@ func recordKind(value any) uint64 {
 		if v.Answer.Record != nil || v.Answer.Txn != nil {
 			return kindRecordOutcome
 		}
-		if d := v.Answer.Definition; d != nil && len(d.Limits) > 0 {
-			return kindLimitsOutcome
-		}
-		return kindOutcome
+		return definedOutcome(v.Answer.Definition)
 	case *leasehold.Event:
+		if h := v.Hold; h != nil && (h.Busy != 0 || h.Idle != 0) {
+			return kindUsedEvent
+		}
 		return owned(v.Owner, kindEvent, kindOwnedEvent)
 	case *leasehold.Record:
 		return kindRecord
 	case *leasehold.Definition:
-		if len(v.Limits) > 0 {
-			return kindLimitsDefinition
-		}
-		return kindDefinition
+		return definitionKind(v)
 	case *core.Alarm:
 		return kindAlarm
 	case *core.Restored:
@@ -186,6 +193,8 @@ func recordKind(value any) uint64 {
 		return kindKind
 	case *leasehold.Task:
 		return kindTask
+	case *core.UnitUse:
+		return kindUnitUse
 	}
 	return accessKind(value)
 }
@@ -215,13 +224,13 @@ func newRecord(kind uint64) any {
 		return new(core.EndedClaim)
 	case kindEndedSession, kindOwnedEndedSession:
 		return new(core.EndedSession)
-	case kindOutcome, kindRecordOutcome, kindLimitsOutcome:
+	case kindOutcome, kindRecordOutcome, kindLimitsOutcome, kindIdleOutcome:
 		return new(core.Outcome)
 	case kindRecord:
 		return new(leasehold.Record)
-	case kindEvent, kindOwnedEvent:
+	case kindEvent, kindOwnedEvent, kindUsedEvent:
 		return new(leasehold.Event)
-	case kindDefinition, kindLimitsDefinition:
+	case kindDefinition, kindLimitsDefinition, kindIdleDefinition:
 		return new(leasehold.Definition)
 	case kindAlarm:
 		return new(core.Alarm)
@@ -245,6 +254,8 @@ func newRecord(kind uint64) any {
 		return new(core.Kind)
 	case kindTask:
 		return new(leasehold.Task)
+	case kindUnitUse:
+		return new(core.UnitUse)
 	}
 	return newAccess(kind)
 }
@@ -274,15 +285,14 @@ func (c *codec) record(kind uint64, value any) {
 		c.ownerIf(kind == kindOwnedEndedSession, &v.Owner)
 	case *core.Outcome:
 		c.outcome(v)
-		if kind == kindRecordOutcome {
+		switch kind {
+		case kindRecordOutcome:
 			c.recordOutcome(v)
-		}
-		if kind == kindLimitsOutcome {
-			c.limitsOutcome(v)
+		case kindLimitsOutcome, kindIdleOutcome:
+			c.limitsOutcome(kind, v)
 		}
 	case *leasehold.Event:
-		c.event(v)
-		c.ownerIf(kind == kindOwnedEvent, &v.Owner)
+		c.eventOf(kind, v)
 	case *leasehold.Record:
 		c.namedValue(v)
 	case *leasehold.Definition:
@@ -305,8 +315,8 @@ func (c *codec) record(kind uint64, value any) {
 	case *core.Mirror:
 		c.text("resource", &v.Resource)
 		c.text("prefix", &v.Prefix)
-	case *pool.Unit:
-		c.poolUnit(v)
+	case *pool.Unit, *core.UnitUse:
+		c.poolPiece(v)
 	case *core.Kind:
 		c.kind(v)
 	case *leasehold.Task:

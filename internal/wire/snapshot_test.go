@@ -255,7 +255,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"restored in the wrong place", later(first+space+restored, 3), ErrMalformed, "would be written differently"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
-		{"a newer record", ended(first+"\x3a\x00", 2), ErrUnknown, "snapshot has a record of kind 58 at byte 31, and kinds up to 44 are known here"},
+		{"a newer record", ended(first+"\x3a\x00", 2), ErrUnknown, "snapshot has a record of kind 58 at byte 31, and kinds up to "},
 		{"a record of more than 4 MiB", head + first + "\x05\x81\x80\x80\x02", ErrMalformed, "at most 4194304 is allowed"},
 		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
 		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},

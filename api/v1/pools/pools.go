@@ -45,6 +45,31 @@ type DrainRequest struct {
 	By    string   `json:"by,omitempty"`
 }
 
+// A UseRequest says how the units of one host are used. A unit that it leaves out is not granted until the host reports
+// it again.
+type UseRequest struct {
+	Host  string       `json:"host,omitempty"`
+	Units []UnitReport `json:"units"`
+	By    string       `json:"by,omitempty"`
+}
+
+// A UnitReport is the use of one unit as its host sees it.
+type UnitReport struct {
+	Name      string    `json:"name"`
+	Percent   *int      `json:"percent,omitempty"` // nil: the host cannot tell
+	Memory    int       `json:"memory_mib,omitempty"`
+	Processes []Process `json:"processes,omitempty"`
+	Unfit     string    `json:"unfit,omitempty"` // why it is not to be granted
+}
+
+// A Process uses a unit. Lease is the id of the lease under which it says that it runs.
+type Process struct {
+	PID   int    `json:"pid"`
+	User  string `json:"user,omitempty"`
+	Name  string `json:"name,omitempty"`
+	Lease string `json:"lease,omitempty"`
+}
+
 // A Query says what to show of a pool.
 type Query struct {
 	After        string // Next of the previous page
@@ -89,6 +114,11 @@ func Drain(ctx context.Context, c *v1.Caller, path string, r DrainRequest) error
 	return c.Send(ctx, "PATCH", urlPath(path), nil, r, &v1.Nothing{})
 }
 
+// ReportUse says how the units of one host are used.
+func ReportUse(ctx context.Context, c *v1.Caller, path string, r UseRequest) error {
+	return c.Send(ctx, "POST", urlPath(path), nil, r, &v1.Nothing{})
+}
+
 func urlPath(path string) string { return "/v1/pools/" + url.PathEscape(path) }
 
 // A Pool is units of a pool, and who waits for some.
@@ -98,12 +128,15 @@ type Pool struct {
 	Total     int      `json:"total"`
 	Free      int      `json:"free"`
 	Held      int      `json:"held"`
-	Out       int      `json:"out"` // not to be granted: drained, unfit or at rest
+	Out       int      `json:"out"` // not to be granted: drained, unfit, at rest or taken without a lease
 	Limits    []string `json:"limits,omitempty"`
 	Units     []Unit   `json:"units"`
 	Next      string   `json:"next,omitempty"`
 	Waiting   int      `json:"waiting"`
 	Queue     []Waiter `json:"queue,omitempty"`
+
+	Idle        *v1.Duration `json:"idle,omitempty"` // as in the definition
+	IdleRelease *v1.Duration `json:"idle_release,omitempty"`
 }
 
 // Counts is how many units a pool has, and how many of them are free, held or out. They add up to the total, but for
@@ -124,14 +157,27 @@ type Unit struct {
 	Name    string            `json:"name"`
 	Host    string            `json:"host,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	State   string            `json:"state"`            // free, held, drained, unfit or resting
+	State   string            `json:"state"`            // free, held, drained, unfit, taken or resting
 	Lease   string            `json:"lease,omitempty"`  // that has it
 	Holder  string            `json:"holder,omitempty"` // who has it, or had it last
 	Since   v1.Time           `json:"since,omitzero"`   // when the lease began
 	Until   v1.Time           `json:"until,omitzero"`   // when it ends by time, if it does
 	Reason  string            `json:"reason,omitempty"` // of the lease
-	Why     string            `json:"why,omitempty"`    // it is drained or unfit
+	Why     string            `json:"why,omitempty"`    // it is drained, unfit or taken
 	Removed bool              `json:"removed,omitempty"`
+	Use     *Use              `json:"use,omitempty"`
+}
+
+// A Use is how a unit is used, as its host said last.
+type Use struct {
+	At        v1.Time   `json:"at"`
+	Percent   *int      `json:"percent,omitempty"` // nil: not known
+	Memory    int       `json:"memory_mib"`
+	Strangers []Process `json:"strangers,omitempty"`  // processes on it that are not of the lease which has it
+	BusyMS    int64     `json:"busy_ms,omitempty"`    // that the lease used it, as far as that was reported
+	IdleMS    int64     `json:"idle_ms,omitempty"`    // and did not
+	IdleSince *v1.Time  `json:"idle_since,omitempty"` // since when all reports say that the lease does not use it
+	Asked     *v1.Time  `json:"asked,omitempty"`      // when its holder was asked about that
 }
 
 // A Waiter is somebody who waits for units. Why says what for.

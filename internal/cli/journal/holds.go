@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,6 +76,10 @@ func printHolds(ctx context.Context, a *cli.App, c *cli.Conn, q v1.JournalQuery,
 	}
 	columns := []cli.Column{{Name: "FROM"}, {Name: "UNTIL"}, {Name: "HELD"}, {Name: "WAITED"},
 		{Name: "RESOURCE", Flexible: true}, {Name: "HOLDER", Flexible: true}}
+	used := a.Output == cli.FormatWide && slices.ContainsFunc(holds, isUsed)
+	if used {
+		columns = append(columns, cli.Column{Name: "BUSY"}, cli.Column{Name: "IDLE"})
+	}
 	if a.Output == cli.FormatWide {
 		columns = append(columns, cli.Column{Name: "TOKEN"}, cli.Column{Name: "ID"})
 	}
@@ -84,20 +89,32 @@ func printHolds(ctx context.Context, a *cli.App, c *cli.Conn, q v1.JournalQuery,
 		waited := cli.Short(time.Duration(h.WaitedMS) * time.Millisecond)
 		row := []string{date(a, h.Since), date(a, h.Until), cli.Short(h.Until.Sub(h.Since.Time)), waited, h.Resource,
 			h.Holder}
-		rows = append(rows, append(wideHold(a, row, h.Token, h.ID), howItEnded(h)))
+		rows = append(rows, append(wideHold(a, row, h, used), howItEnded(h)))
 	}
 	for _, l := range leases {
 		row := []string{date(a, *l.Acquired), "", cli.Short(a.Now().Sub(l.Acquired.Time)), "", l.Resource, l.Holder}
-		rows = append(rows, append(wideHold(a, row, l.Token, l.ID), "holds it now"))
+		rows = append(rows, append(wideHold(a, row, v1.Hold{Token: l.Token, ID: l.ID}, used), "holds it now"))
 	}
 	return a.PrintTable(columns, rows)
 }
 
-func wideHold(a *cli.App, row []string, token uint64, id string) []string {
+// isUsed reports whether a hold was one of units of a pool whose hosts said how much they were used.
+func isUsed(h v1.Hold) bool { return h.BusyMS+h.IdleMS > 0 }
+
+// wideHold adds what only (wide) shows; used says whether there are columns for use.
+func wideHold(a *cli.App, row []string, h v1.Hold, used bool) []string {
 	if a.Output != cli.FormatWide {
 		return row
 	}
-	return append(row, strconv.FormatUint(token, 10), id)
+	switch {
+	case used && isUsed(h):
+		for _, ms := range []int64{h.BusyMS, h.IdleMS} {
+			row = append(row, cli.Short(time.Duration(ms)*time.Millisecond))
+		}
+	case used:
+		row = append(row, "", "")
+	}
+	return append(row, strconv.FormatUint(h.Token, 10), h.ID)
 }
 
 func howItEnded(h v1.Hold) string {

@@ -25,6 +25,7 @@ type defineFlags struct {
 	expected               orNone
 	unclean                uncleanRule
 	limits                 unitLimits
+	idle, idleRelease      orNone
 	reason                 string
 	replace, yes           bool
 }
@@ -82,6 +83,9 @@ says.`,
 		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
 	flags.Var(&f.limits, "limit", "units of a pool that somebody may have at most: holder=2, label:team=8 or "+
 		"prefix:ci/=4; may be given again, and then all of them apply (default none)")
+	flags.Var(&f.idle, "idle", "of a pool, how long a lease may have units that are reported as not used before its "+
+		"holder is asked about it (default none)")
+	flags.Var(&f.idleRelease, "idle-release", "how much longer until such a lease is broken (default none: it is not)")
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.BoolVar(&f.replace, "replace", false, "also if that drops units, or leaves fewer slots than are taken or "+
 		"waited for")
@@ -98,6 +102,7 @@ func (f *defineFlags) change(c *cli.Conn) v1.DefinitionChange {
 		Capacity: f.capacity.Optional, Units: f.units.Optional, DefaultTTL: f.defaultTTL.optional(),
 		LargestTTL: f.largestTTL.optional(), HoldLimit: f.holdLimit.optional(), Grace: f.grace.optional(),
 		Expected: f.expected.optional(), Unclean: f.unclean.Optional, Limits: f.limits.Optional,
+		Idle: f.idle.optional(), IdleRelease: f.idleRelease.optional(),
 		By: c.Operator(), Reason: f.reason,
 	}
 }
@@ -267,16 +272,20 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 	}
 	columns := []cli.Column{{Name: "NAME"}, {Name: "SLOTS", Flexible: true}, {Name: "TTL"}, {Name: "LARGEST TTL"},
 		{Name: "HOLD LIMIT"}, {Name: "GRACE"}, {Name: "EXPECTED"}, {Name: "UNCLEAN"}}
-	limited := slices.ContainsFunc(list, func(d v1.Definition) bool { return len(d.Limits) > 0 })
-	if limited {
-		columns = append(columns, cli.Column{Name: "LIMITS", Flexible: true})
+	pools := slices.ContainsFunc(list, func(d v1.Definition) bool {
+		return len(d.Limits) > 0 || d.Idle != nil || d.IdleRelease != nil
+	})
+	if pools {
+		columns = append(columns, cli.Column{Name: "IDLE"}, cli.Column{Name: "IDLE RELEASE"},
+			cli.Column{Name: "LIMITS", Flexible: true})
 	}
 	rows := make([][]string, 0, len(list))
 	for _, d := range list {
 		rows = append(rows, []string{d.Path, slotsOf(d), durationOrNone(d.DefaultTTL), durationOrNone(d.LargestTTL),
 			durationOrNone(d.HoldLimit), durationOrNone(d.Grace), durationOrNone(d.Expected), d.Unclean})
-		if limited {
-			rows[len(rows)-1] = append(rows[len(rows)-1], strings.Join(d.Limits, ", "))
+		if pools {
+			rows[len(rows)-1] = append(rows[len(rows)-1], durationOrNone(d.Idle), durationOrNone(d.IdleRelease),
+				strings.Join(d.Limits, ", "))
 		}
 	}
 	return a.PrintTable(columns, rows)

@@ -25,6 +25,8 @@ func SignedBy(c Command, principal string) Command {
 		return signed(c, func(c *Drain) { c.By = principal })
 	case *PutTask:
 		return signed(c, func(c *PutTask) { c.By = principal })
+	case *ReportUse:
+		return signed(c, func(c *ReportUse) { c.By = principal })
 	case *SetCaps:
 		return signed(c, func(c *SetCaps) { c.By = principal })
 	case *EndQuarantine:

@@ -40,13 +40,16 @@ const (
 	FieldExpected
 	FieldUnclean
 	FieldLimits
+	FieldIdle
+	FieldIdleRelease
 
 	allFields = 1<<iota - 1
 )
 
 // IsChange reports whether a command has what came with level 4.
 func (c *Define) IsChange() bool {
-	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0
+	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0 ||
+		c.Definition.Idle != 0 || c.Definition.IdleRelease != 0
 }
 
 // Over returns the definition that a command makes of the one that was there; nil: there was none.
@@ -83,6 +86,12 @@ func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
 	if c.Fields&FieldLimits != 0 {
 		d.Limits = c.Definition.Limits
 	}
+	if c.Fields&FieldIdle != 0 {
+		d.Idle = c.Definition.Idle
+	}
+	if c.Fields&FieldIdleRelease != 0 {
+		d.IdleRelease = c.Definition.IdleRelease
+	}
 	return d
 }
 
@@ -90,7 +99,8 @@ func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
 func SameDefinition(a, b *leasehold.Definition) bool {
 	return a.Path == b.Path && a.Capacity == b.Capacity && slices.Equal(a.Units, b.Units) &&
 		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
-		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean && slices.Equal(a.Limits, b.Limits)
+		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean && slices.Equal(a.Limits, b.Limits) &&
+		a.Idle == b.Idle && a.IdleRelease == b.IdleRelease
 }
 
 // Undefine takes a definition away.
@@ -150,6 +160,7 @@ func CheckDefinition(d *leasehold.Definition) error {
 		name("path", d.Path), units(d.Units), optionalTTL(d.DefaultTTL), optionalTTL(d.LargestTTL),
 		within("hold limit", d.HoldLimit, leasehold.MaxHold), within("grace", d.Grace, leasehold.MaxGrace),
 		within("expected hold", d.Expected, leasehold.MaxHold), unitLimits(d.Limits),
+		within("idle", d.Idle, leasehold.MaxHold), within("idle release", d.IdleRelease, leasehold.MaxHold),
 	)
 }
 

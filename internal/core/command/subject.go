@@ -92,6 +92,8 @@ func details(c Command) []any {
 		return list(c.Value, c.Priority, c.Attempts)
 	case *FinishTask:
 		return list(c.Token, c.Failed, c.Result)
+	case *ReportUse:
+		return list(c.Host, c.Units)
 	case *PutRecord:
 		all := append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
 			c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
@@ -121,6 +123,9 @@ func defined(d *leasehold.Definition) []any {
 	all := list(d.Path, d.Capacity, d.Units, d.DefaultTTL, d.LargestTTL, d.HoldLimit, d.Grace, d.Expected, d.Unclean)
 	for _, l := range d.Limits {
 		all = append(all, list(pool.LimitText(l))...)
+	}
+	if d.Idle != 0 || d.IdleRelease != 0 {
+		all = append(all, list(d.Idle, d.IdleRelease)...)
 	}
 	return all
 }

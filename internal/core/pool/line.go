@@ -14,6 +14,7 @@ type Ask struct {
 	Spread bool     // they may be on several hosts
 	Units  []string // these and no others; Where and Spread are then empty
 	All    bool     // an exclusive lease: everything that there is
+	Adopts []int    // processes that may be on the units, since they are the request's own
 }
 
 // Wants reports whether a unit is one that a request asks for, taken or not.
@@ -68,9 +69,9 @@ func NewLine(t *Table, pool string, resting btree.Set[string]) *Line {
 func (l *Line) Full() bool { return l.full }
 
 // free reports whether a unit can be granted to the one who comes next in the line.
-func (l *Line) free(u *Unit) bool {
+func (l *Line) free(a *Ask, u *Unit) bool {
 	l.Looked++
-	if !u.Free() || l.resting.Contains(u.Name) {
+	if u.Lease != "" || !a.fit(u) || l.resting.Contains(u.Name) {
 		return false
 	}
 	for i := range l.kept {
@@ -109,10 +110,11 @@ func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
 			continue
 		}
 		all++
-		if u.Fit() {
-			fit++
+		if !a.fit(u) {
+			continue
 		}
-		if u.Free() && !l.resting.Contains(u.Name) {
+		fit++
+		if u.Lease == "" && !l.resting.Contains(u.Name) {
 			free++
 		}
 	}
@@ -172,7 +174,7 @@ func (l *Line) Repeats(a *Ask) bool {
 // same reports whether two requests ask for the same units, from any holder.
 func (a *Ask) same(b *Ask) bool {
 	return a.N == b.N && a.Spread == b.Spread && a.All == b.All && a.Where.text == b.Where.text &&
-		slices.Equal(a.Units, b.Units)
+		slices.Equal(a.Units, b.Units) && slices.Equal(a.Adopts, b.Adopts)
 }
 
 // named returns the units that a request names, if all of them can be granted.
@@ -180,7 +182,7 @@ func (l *Line) named(a *Ask) []*Unit {
 	units := make([]*Unit, 0, len(a.Units))
 	for _, name := range a.Units {
 		u := l.table.Get(l.pool, name)
-		if u == nil || !l.free(u) {
+		if u == nil || !l.free(a, u) {
 			return nil
 		}
 		units = append(units, u)
@@ -194,7 +196,7 @@ func (l *Line) collect(a *Ask, h *Host, into *best) {
 		return
 	}
 	for _, u := range h.list {
-		if u.Free() && a.Where.Matches(u) && l.free(u) {
+		if u.Free() && a.Where.Matches(u) && l.free(a, u) {
 			into.add(u)
 		}
 	}

@@ -22,10 +22,15 @@ type Unit struct {
 	Holder string        // who has it, or had it last
 	Freed  timeline.Time // 0 if nobody had it yet
 	Lease  string        // the id of the lease that has it; it follows from the leases
+
+	Use *Use // what its host says of how it is used; nil: nothing
 }
 
 // Fit reports whether a unit may be granted once nobody has it.
-func (u *Unit) Fit() bool { return !u.Removed && u.Unfit == "" && u.Drained == "" }
+func (u *Unit) Fit() bool { return u.sound() && !u.Taken() }
+
+// sound is Fit for who does not mind that somebody uses the unit without a lease.
+func (u *Unit) sound() bool { return !u.Removed && u.Unfit == "" && u.Drained == "" }
 
 // Free reports whether a unit may be granted now, if it does not rest.
 func (u *Unit) Free() bool { return u.Lease == "" && u.Fit() }

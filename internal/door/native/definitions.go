@@ -77,6 +77,7 @@ func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, err
 			Path: path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL),
 			LargestTTL: time.Duration(r.LargestTTL),
 			HoldLimit:  time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected),
+			Idle: time.Duration(r.Idle), IdleRelease: time.Duration(r.IdleRelease),
 		},
 	}
 	var err error
@@ -92,6 +93,7 @@ func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.De
 			Path: path, Capacity: r.Capacity.Value, Units: r.Units.Value, DefaultTTL: time.Duration(r.DefaultTTL.Value),
 			LargestTTL: time.Duration(r.LargestTTL.Value), HoldLimit: time.Duration(r.HoldLimit.Value),
 			Grace: time.Duration(r.Grace.Value), Expected: time.Duration(r.Expected.Value),
+			Idle: time.Duration(r.Idle.Value), IdleRelease: time.Duration(r.IdleRelease.Value),
 		},
 	}
 	for field, given := range map[core.DefinitionFields]bool{
@@ -99,6 +101,7 @@ func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.De
 		core.FieldDefaultTTL: r.DefaultTTL.Given, core.FieldLargestTTL: r.LargestTTL.Given,
 		core.FieldHoldLimit: r.HoldLimit.Given, core.FieldGrace: r.Grace.Given, core.FieldExpected: r.Expected.Given,
 		core.FieldUnclean: r.Unclean.Given, core.FieldLimits: r.Limits.Given,
+		core.FieldIdle: r.Idle.Given, core.FieldIdleRelease: r.IdleRelease.Given,
 	} {
 		if given {
 			command.Fields |= field

@@ -67,6 +67,7 @@ var operations = []operation{
 	{"pool", "GET", "/v1/pools/{path...}", "after limit queue", "POOL GET path", asks((*call).pool)},
 	{"set-units", "PUT", "/v1/pools/{path...}", "", "POOL UNITS path", doesWith((*call).setUnits, doNothingMore)},
 	{"drain", "PATCH", "/v1/pools/{path...}", "", "POOL DRAIN path", doesWith((*call).drain, doNothingMore)},
+	{"report-use", "POST", "/v1/pools/{path...}", "", "POOL USE path", doesWith((*call).reportUse, doNothingMore)},
 	{"open-session", "POST", "/v1/sessions", "", "SESSION OPEN",
 		mayDoWith((*call).toOpenSession, (*call).sessionOpened)},
 	{"renew-session", "POST", "/v1/sessions/{id}/renew", "seen", "SESSION RENEW id",

@@ -47,6 +47,17 @@ func TestPools(t *testing.T) {
 	ask(t, door, "GET", "/v1/pools?after="+read[v1.List[pools.Counts]](list).Next, "").expect(200,
 		`{"items":[{"namespace":"default","resource":"phones","hosts":1,"total":1,"free":1,"held":0,"out":0,"waiting":0}]}`)
 	ask(t, door, "GET", "/v1/pools?prefix=ph", "").expect(200, `{"items":[{"namespace":"default","resource":"phones"`)
+	report := `{"host":"a","units":[{"name":"a0","percent":97,"memory_mib":900,"processes":[{"pid":17,"user":"bob","name":"python"}]},` +
+		`{"name":"a1","processes":[{"pid":18,"lease":"1"}]}]}`
+	ask(t, door, "POST", "/v1/pools/gpu", report).expect(200)
+	ask(t, door, "POST", "/v1/pools/gpu", `{"host":"a","units":[{"name":"b0"}]}`).expect(404, "has no unit")
+	ask(t, door, "POST", "/v1/pools/gpu", `{"host":"a","units":[{"name":"a0","percent":101}]}`).expect(400, "0 to 100")
+	ask(t, door, "PATCH", "/v1/definitions/gpu", `{"idle":"20m","idle_release":"10m"}`).expect(200, `"idle":"20m","idle_release":"10m"`)
+	used := read[pools.Pool](ask(t, door, "GET", "/v1/pools/gpu", "").expect(200, `"idle":"20m"`))
+	if a0, a1 := used.Units[0].Use, used.Units[1].Use; a0 == nil || a1 == nil || *a0.Percent != 97 || a0.Memory != 900 || len(a0.Strangers) != 1 ||
+		a0.Strangers[0] != (pools.Process{PID: 17, User: "bob", Name: "python"}) || a1.Percent != nil || a1.Strangers != nil {
+		t.Errorf("units are used as %+v and %+v", a0, a1)
+	}
 	for body, said := range map[string]string{
 		`{"units":[{"name":""}]}`:                           "unit is missing",
 		`{"units":[{"name":"x"},{"name":"x"}]}`:             "named twice",

@@ -98,6 +98,8 @@ func (b *Buffer) Definition(namespace string, d *leasehold.Definition) {
 	b.SomeSpan("expected", d.Expected)
 	b.Text("unclean", d.Unclean.String())
 	b.limits(d.Limits)
+	b.SomeSpan("idle", d.Idle)
+	b.SomeSpan("idle_release", d.IdleRelease)
 	b.Number("revision", uint64(d.Revision))
 	b.Close()
 }
@@ -141,6 +143,10 @@ func (b *Buffer) Hold(l *audit.Line) {
 	b.Moment("since", l.Since)
 	b.Moment("until", l.Until)
 	b.Millis("waited_ms", l.Waited)
+	if l.Busy != 0 || l.Idle != 0 {
+		b.Millis("busy_ms", l.Busy)
+		b.Millis("idle_ms", l.Idle)
+	}
 	b.Text("how", l.How.String())
 	b.Some("by", l.By)
 	b.Some("reason", l.Reason)

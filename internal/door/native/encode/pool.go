@@ -1,6 +1,8 @@
 package encode
 
 import (
+	"fmt"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/pool"
 )
@@ -21,6 +23,8 @@ func (b *Buffer) Pool(p *leasehold.PoolStatus, next string) {
 	b.Text("resource", p.Resource)
 	b.poolCounts(p)
 	b.limits(p.Limits)
+	b.SomeSpan("idle", p.Idle)
+	b.SomeSpan("idle_release", p.IdleRelease)
 	b.Key("units")
 	b.OpenList()
 	for i := range p.Units {
@@ -61,7 +65,7 @@ func (b *Buffer) poolCounts(p *leasehold.PoolStatus) {
 }
 
 // poolUnit writes one unit. Its state is the first of these that applies: somebody has it, an operator drained it, its
-// host calls it unfit, it rests after an unclean end, it is free.
+// host calls it unfit, somebody uses it without a lease, it rests after an unclean end, it is free.
 func (b *Buffer) poolUnit(u *leasehold.PoolUnit) {
 	state, why := "free", ""
 	switch {
@@ -71,6 +75,9 @@ func (b *Buffer) poolUnit(u *leasehold.PoolUnit) {
 		state, why = "drained", u.Drained
 	case u.Unfit != "":
 		state, why = "unfit", u.Unfit
+	case u.Use != nil && len(u.Use.Strangers) > 0:
+		p := u.Use.Strangers[0]
+		state, why = "taken", fmt.Sprintf("used without a lease by process %d of %s (%s)", p.PID, p.User, p.Name)
 	case u.Rests:
 		state = "resting"
 	}
@@ -89,6 +96,43 @@ func (b *Buffer) poolUnit(u *leasehold.PoolUnit) {
 	b.Some("why", why)
 	if u.Removed {
 		b.Flag("removed", true)
+	}
+	if u.Use != nil {
+		b.Key("use")
+		b.unitUse(u.Use)
+	}
+	b.Close()
+}
+
+func (b *Buffer) unitUse(u *leasehold.UnitUse) {
+	b.Open()
+	b.Moment("at", u.At)
+	if u.Percent != pool.UnknownPercent {
+		b.Number("percent", uint64(u.Percent))
+	}
+	b.Number("memory_mib", uint64(u.Memory))
+	if len(u.Strangers) > 0 {
+		b.Key("strangers")
+		b.OpenList()
+		for _, p := range u.Strangers {
+			b.Next()
+			b.Open()
+			b.Number("pid", uint64(p.PID))
+			b.Some("user", p.User)
+			b.Some("name", p.Name)
+			b.Close()
+		}
+		b.CloseList()
+	}
+	if u.Busy != 0 || u.Idle != 0 {
+		b.Millis("busy_ms", u.Busy)
+		b.Millis("idle_ms", u.Idle)
+	}
+	if !u.IdleSince.IsZero() {
+		b.Moment("idle_since", u.IdleSince)
+	}
+	if !u.Asked.IsZero() {
+		b.Moment("asked", u.Asked)
 	}
 	b.Close()
 }

@@ -38,7 +38,7 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err = h.session.client.retry(ctx, h.session.attemptLimit(), func(ctx context.Context) (err error) {
-		lease, err = changer.Change(ctx, store.Ref{Resource: h.resource, ID: id}, to.Holder, to.ID)
+		lease, err = changer.Change(ctx, store.Ref{Resource: h.Resource(), ID: id}, to.Holder, to.ID)
 		return err
 	})
 	switch {
@@ -54,9 +54,9 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	case store.Transient(err):
 		// The id and the token that it has now are unknown, so it cannot be relied on.
 		h.lose(&LostError{How: leasehold.IDChanged, Reason: err.Error()})
-		h.session.releaseLater(store.Ref{Resource: h.resource, ID: id})
+		h.session.releaseLater(store.Ref{Resource: h.Resource(), ID: id})
 		if to.ID != "" {
-			h.session.releaseLater(store.Ref{Resource: h.resource, ID: to.ID})
+			h.session.releaseLater(store.Ref{Resource: h.Resource(), ID: to.ID})
 		}
 	}
 	return err
@@ -104,25 +104,25 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 	if err != nil {
 		return err
 	}
-	waiter, err := c.waiter(ctx, h.resource, holder)
+	waiter, err := c.waiter(ctx, h.Resource(), holder)
 	if err != nil {
 		return err
 	}
 	// Move and release are two requests: the waiter is first in line before the resource becomes
 	// free, so nobody can slip in between.
-	ref := store.Ref{Resource: h.resource, ID: waiter.ID}
+	ref := store.Ref{Resource: h.Resource(), ID: waiter.ID}
 	err = c.retry(ctx, h.session.attemptLimit(), func(ctx context.Context) (err error) {
 		waiter.Position, err = mover.Move(ctx, ref, leasehold.MaxPriority, h.holder, "hand-over")
 		return err
 	})
 	switch {
 	case isGone(err):
-		return &leasehold.Error{Code: leasehold.NotFound, Message: holder + " no longer waits for " + h.resource}
+		return &leasehold.Error{Code: leasehold.NotFound, Message: holder + " no longer waits for " + h.Resource()}
 	case err != nil:
 		return err
 	case waiter.Position > 1:
 		return &leasehold.Error{Code: leasehold.Refused,
-			Message: "others with the largest priority wait for " + h.resource + " before " + holder}
+			Message: "others with the largest priority wait for " + h.Resource() + " before " + holder}
 	}
 	return h.Release(ctx)
 }

@@ -243,7 +243,7 @@ func (a *claim) granted(ctx context.Context, answer store.Grant) error {
 		lease, ok := leases[h.ID()]
 		if !ok {
 			return &leasehold.Error{Code: leasehold.Undecided,
-				Message: h.resource + " is not in the answer of the server"}
+				Message: h.Resource() + " is not in the answer of the server"}
 		}
 		if err := a.grantOne(ctx, h, lease); err != nil {
 			return err
@@ -255,6 +255,9 @@ func (a *claim) granted(ctx context.Context, answer store.Grant) error {
 // grantOne makes a hold from one lease. If the lease has a hold limit, which may come from the
 // server's definitions, the hold has a deadline of its own.
 func (a *claim) grantOne(ctx context.Context, h *Hold, lease store.Grant) error {
+	if lease.Resource != h.resource && leasehold.IsTaskFolder(h.resource) {
+		h.task.Store(&lease.Resource)
+	}
 	h.slots, h.units, h.after, h.floor = lease.Slots, lease.Units, lease.After, lease.Floor
 	a.session.client.saw(lease.Token)
 	// Only an answer that is as new as what the session knows can be relied on; see

@@ -75,7 +75,7 @@ func (h *Hold) publish(ctx context.Context, value []byte) error {
 		return nil
 	}
 	for {
-		err := h.put(ctx, store.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
+		err := h.put(ctx, store.PutRequest{Path: h.Resource(), Value: value, Session: h.session.id})
 		if !store.Transient(err) || ctx.Err() != nil {
 			return err
 		}
@@ -92,10 +92,10 @@ func (c *Client) unpublish(h *Hold) {
 	ctx, cancel := context.WithTimeout(h.values, callTimeout/3)
 	defer cancel()
 	err := c.retry(ctx, h.session.attemptLimit(), func(ctx context.Context) error {
-		return records.Delete(ctx, h.resource, h.fence())
+		return records.Delete(ctx, h.Resource(), h.fence())
 	})
 	if err != nil && !isGone(err) {
-		c.log.Warn("the leader's value could not be deleted", "resource", h.resource, "err", err)
+		c.log.Warn("the leader's value could not be deleted", "resource", h.Resource(), "err", err)
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *Client) history(ctx context.Context, resource string) []leasehold.Event
 func (h *Hold) whyGone(ctx context.Context) *LostError {
 	id, token := h.ID(), leasehold.Token(h.token.Load())
 	taken, known := "", false
-	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
+	for _, e := range slices.Backward(h.session.client.history(ctx, h.Resource())) {
 		switch {
 		case e.ID == id && e.Kind == leasehold.Ended:
 			return &LostError{How: e.How, By: e.By, Reason: e.Reason}
@@ -70,7 +70,7 @@ func (h *Hold) whyGone(ctx context.Context) *LostError {
 // currentID returns the id that a lease has now if it was changed from another; empty if it was
 // not.
 func (h *Hold) currentID(ctx context.Context, id string) string {
-	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
+	for _, e := range slices.Backward(h.session.client.history(ctx, h.Resource())) {
 		if e.Token != leasehold.Token(h.token.Load()) {
 			continue
 		}

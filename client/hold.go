@@ -22,7 +22,8 @@ import (
 // guard of package fence, or Token to what you protect.
 type Hold struct {
 	session   *Session
-	resource  string
+	resource  string                 // that was asked for
+	task      atomic.Pointer[string] // that was granted of it, if it is a folder of tasks
 	holder    string
 	party     string
 	values    context.Context // the values of the acquire's context
@@ -65,7 +66,12 @@ type extra struct {
 }
 
 // Resource returns the name of the resource.
-func (h *Hold) Resource() string { return h.resource }
+func (h *Hold) Resource() string {
+	if task := h.task.Load(); task != nil {
+		return *task
+	}
+	return h.resource
+}
 
 // ID returns the lease's id on the server.
 func (h *Hold) ID() string {
@@ -75,7 +81,7 @@ func (h *Hold) ID() string {
 }
 
 // ref names the lease, as it is called now.
-func (h *Hold) ref() store.Ref { return store.Ref{Resource: h.resource, ID: h.ID()} }
+func (h *Hold) ref() store.Ref { return store.Ref{Resource: h.Resource(), ID: h.ID()} }
 
 // Party returns the party that the hold belongs to. The server refuses a wait that would close a
 // cycle of parties waiting for each other. What is acquired under Context joins the party;
@@ -104,7 +110,7 @@ func (h *Hold) Floor() leasehold.Token {
 // moment. Once the hold is lost the pass has no token, and every guard refuses it. Take it for each
 // write: a pass that is kept outlives the hold, and only the guard can tell then.
 func (h *Hold) Pass() fence.Pass {
-	pass := fence.Pass{Resource: h.resource}
+	pass := fence.Pass{Resource: h.Resource()}
 	if h.check() == nil {
 		pass.Token, pass.Floor = leasehold.Token(h.token.Load()), h.floor
 	}
@@ -180,7 +186,7 @@ func (h *Hold) extraLocked() *extra {
 // lose ends the hold, once. If it was lost before, lose returns how. The first reason wins: an
 // operator's break must not turn into an expiry because the clock ran on.
 func (h *Hold) lose(why *LostError) (earlier *LostError) {
-	why.Resource, why.Token = h.resource, leasehold.Token(h.token.Load())
+	why.Resource, why.Token = h.Resource(), leasehold.Token(h.token.Load())
 	if !h.lost.CompareAndSwap(nil, why) {
 		return h.lost.Load()
 	}

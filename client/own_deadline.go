@@ -48,7 +48,7 @@ func (s *Session) openLocal() error {
 func (a *claim) grantLocal(ctx context.Context, h *Hold, lease store.Grant, behind bool) error {
 	s := a.session
 	if lease.Remaining <= 0 {
-		return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " was granted without an end"}
+		return &leasehold.Error{Code: leasehold.Undecided, Message: h.Resource() + " was granted without an end"}
 	}
 	if a.waited || behind {
 		// When its time began to count is not known. Not recheck, which would leave it to another one

@@ -155,7 +155,7 @@ func (h *Hold) recheckOnce(ctx context.Context) error {
 		}
 		// The id may be changed while this is being retried.
 		sent, id = s.clock(), h.ID()
-		answer, err = renewLease(ctx, s.client.store, store.Ref{Resource: h.resource, ID: id})
+		answer, err = renewLease(ctx, s.client.store, store.Ref{Resource: h.Resource(), ID: id})
 		return err
 	})
 	switch {

@@ -46,7 +46,7 @@ func (h *Hold) Release(ctx context.Context) error {
 // releaseOrLog releases the hold where no caller could handle an error.
 func (h *Hold) releaseOrLog() {
 	if err := h.Release(h.values); err != nil && !errors.Is(err, ErrLost) {
-		h.session.client.log.Warn("a lease could not be released yet", "resource", h.resource, "err", err)
+		h.session.client.log.Warn("a lease could not be released yet", "resource", h.Resource(), "err", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 	defer limited.Stop()
 	ctx = limited
 	send := func(ctx context.Context) error {
-		ref := store.Ref{Resource: h.resource, ID: id}
+		ref := store.Ref{Resource: h.Resource(), ID: id}
 		return s.client.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{ref}, Session: s.storeID()})
 	}
 	if lost != nil {
@@ -83,6 +83,6 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 		}
 		return nil
 	}
-	s.releaseLater(store.Ref{Resource: h.resource, ID: id}) // often only ctx has ended
+	s.releaseLater(store.Ref{Resource: h.Resource(), ID: id}) // often only ctx has ended
 	return err
 }

@@ -118,7 +118,7 @@ func (s *Session) followRename(e leasehold.Event) {
 	for _, h := range s.holds {
 		token := leasehold.Token(h.token.Load())
 		switch {
-		case h.resource != e.Resource || token == 0:
+		case h.Resource() != e.Resource || token == 0:
 		case token == e.Token:
 			found = h
 		case token < e.Token:

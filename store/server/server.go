@@ -57,7 +57,7 @@ func (s *Store) Features() store.Features {
 		Tokens:     store.Tokens{Scope: store.PerNamespace, Flush: "no: a server whose data was deleted begins anew"},
 		Powers: []store.Power{
 			store.SessionPower, store.WatchPower, store.RecordPower, store.ChangePower, store.MessagePower,
-			store.NotePower, store.HistoryPower, store.DefinitionPower, store.MovePower,
+			store.NotePower, store.HistoryPower, store.DefinitionPower, store.MovePower, store.TaskPower,
 			store.FairQueue, store.Slots, store.Several, store.Selection, store.Priority, store.Grace, store.HoldLimit,
 			store.Parties, store.BreakPeriod, store.Detached,
 		},

@@ -27,6 +27,7 @@ func powerTests() []test {
 		one("history", store.HistoryPower, history),
 		one("definitions", store.DefinitionPower, definitions),
 		{name: "powers/move", run: moves, needs: []store.Power{store.MovePower, store.FairQueue}},
+		one("tasks", store.TaskPower, claimsTasks),
 		one("slots", store.Slots, slots),
 		one("several at once", store.Several, several),
 		{name: "powers/priority", run: priority, needs: []store.Power{store.Priority, store.FairQueue}},
@@ -49,6 +50,7 @@ var interfaces = map[store.Power]func(store.Store) bool{
 	store.HistoryPower:    is[store.Historian],
 	store.DefinitionPower: is[store.Definer],
 	store.MovePower:       is[store.Mover],
+	store.TaskPower:       is[store.Tasks],
 }
 
 func is[I any](s store.Store) bool {

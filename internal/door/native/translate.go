@@ -73,6 +73,7 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	if err != nil {
 		return nil, err
 	}
+	command.Task = leasehold.IsTaskFolder(a.Resource)
 	command.ID, command.Slots, command.Capacity = first.ID, first.Slots, first.Capacity
 	command.Select = selection(a)
 	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party),
@@ -111,7 +112,12 @@ func (c *call) toItem(n int, one v1.AcquireItem) (core.Item, error) {
 	case one.Slots == v1.AllSlots:
 		one.Slots = 0
 	}
-	if err := firstError(checkPath("resource", one.Resource), checkText("id", one.ID)); err != nil {
+	// What ends with a slash is a folder of tasks. They are claimed one at a time.
+	path := one.Resource
+	if n == 0 && leasehold.IsTaskFolder(path) {
+		path = path[:len(path)-1]
+	}
+	if err := firstError(checkPath("resource", path), checkText("id", one.ID)); err != nil {
 		return core.Item{}, err
 	}
 	item := core.Item{Resource: one.Resource, ID: one.ID, Slots: int(one.Slots), Capacity: one.Capacity}

@@ -175,7 +175,7 @@ func (e *Engine) leaderIsFull() bool {
 // keepsOrEnds reports whether a holder keeps what it has by a command, or gives it back.
 func keepsOrEnds(command core.Command) bool {
 	switch c := command.(type) {
-	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
+	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession, *core.FinishTask:
 		return true
 	case *core.PutRecord:
 		return c.Renews()

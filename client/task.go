@@ -1,0 +1,103 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A NewTask is work for whoever claims it next.
+type NewTask struct {
+	Path     string // a folder and a name, such as jobs/resize-42
+	Value    []byte // what is to be done
+	Priority int    // larger ones are claimed first
+	Attempts int    // it fails after so many; 0: after 3
+}
+
+// AddTask adds a task. The same once more changes nothing, one that is done or has failed begins again, and one that
+// somebody does at that moment is refused.
+func (c *Client) AddTask(ctx context.Context, t NewTask) error {
+	tasks, err := power[store.Tasks](c, store.TaskPower)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request := store.TaskRequest{Path: t.Path, Value: t.Value, Priority: t.Priority, Attempts: t.Attempts,
+		By: c.config.Holder}
+	return c.retry(ctx, callTimeout/3, func(ctx context.Context) error { return tasks.PutTask(ctx, request) })
+}
+
+// A Task is a task that this client does: the hold on it, whose Resource is its path, and what is to be done. End it
+// with Done or Fail; Release gives it back for another to do.
+type Task struct {
+	*Hold
+	value []byte
+}
+
+// Claim takes the next task of a folder, such as "jobs/". It waits until there is one, or until ctx or Wait end; who
+// waits is served in the order of arrival. If this process is lost, the task is offered to others again.
+func (c *Client) Claim(ctx context.Context, folder string, options ...Option) (*Task, error) {
+	if !leasehold.IsTaskFolder(folder) {
+		return nil, &leasehold.Error{Code: leasehold.Invalid,
+			Message: "tasks are claimed from a folder, such as jobs/: " + folder + " does not end with a slash"}
+	}
+	if _, err := power[store.Tasks](c, store.TaskPower); err != nil {
+		return nil, err
+	}
+	h, err := c.Acquire(ctx, folder, options...)
+	if err != nil {
+		return nil, err
+	}
+	value, err := c.Get(ctx, h.Resource())
+	if err != nil {
+		h.releaseOrLog()
+		return nil, err
+	}
+	return &Task{h, value}, nil
+}
+
+// Value returns what is to be done.
+func (t *Task) Value() []byte { return t.value }
+
+// Done says that the task is done, with at most leasehold.MaxResult bytes about what it came to, and gives it back. If
+// the hold was lost, the error is an ErrLost: somebody else may do the task by now, and nothing has changed. After
+// another error the outcome is unknown, and Done can be called again.
+func (t *Task) Done(ctx context.Context, result string) error { return t.finish(ctx, false, result) }
+
+// Fail says that the task failed, and why. It is tried again, behind the others, while it has attempts left.
+func (t *Task) Fail(ctx context.Context, reason string) error { return t.finish(ctx, true, reason) }
+
+// finish asks the server also where the hold is lost by the clock of this machine: the server decides, by the token.
+func (t *Task) finish(ctx context.Context, failed bool, result string) error {
+	s := t.session
+	tasks, err := power[store.Tasks](s.client, store.TaskPower)
+	if err != nil {
+		return err
+	}
+	limited := limit.After(ctx, callTimeout)
+	defer limited.Stop()
+	request := store.FinishRequest{Lease: t.ref(), Token: leasehold.Token(t.token.Load()), Session: s.storeID(),
+		Failed: failed, Result: result}
+	err = s.client.retry(limited, s.attemptLimit(), func(ctx context.Context) error {
+		return tasks.FinishTask(ctx, request)
+	})
+	if err != nil && !errors.Is(err, ErrLost) {
+		return err
+	}
+	t.mu.Lock()
+	t.freed = true // in either case the server has ended it
+	t.mu.Unlock()
+	how := leasehold.Released
+	if err != nil {
+		how = leasehold.ByTTL
+	}
+	t.lose(&LostError{How: how})
+	if s.private {
+		s.client.background(func(ctx context.Context) { _ = s.close(ctx) })
+	}
+	return err
+}

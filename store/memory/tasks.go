@@ -1,0 +1,22 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/store"
+)
+
+// PutTask adds a task.
+func (s *Store) PutTask(ctx context.Context, r store.TaskRequest) error {
+	_, err := s.do(ctx, &core.PutTask{Namespace: s.namespace, Path: r.Path, Value: string(r.Value),
+		Priority: r.Priority, Attempts: r.Attempts, By: r.By})
+	return err
+}
+
+// FinishTask says what became of a task.
+func (s *Store) FinishTask(ctx context.Context, r store.FinishRequest) error {
+	_, err := s.do(ctx, &core.FinishTask{Namespace: s.namespace, ID: r.Lease.ID, Token: r.Token, Failed: r.Failed,
+		Result: r.Result, Session: r.Session})
+	return err
+}

@@ -1,6 +1,6 @@
 // The public API, as the console calls it.
 import type {
-  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Quarantine, RecordVersion, Resource, Session, Tool, Waiter, Whoami,
+  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Pool, PoolCounts, Quarantine, RecordVersion, Resource, Session, Tool, Waiter, Whoami,
 } from './types'
 
 /** A Problem is an answer of the server that is an error; status 0 if there was no answer. */
@@ -121,6 +121,11 @@ export const api = {
   holds: (namespace: string, query: Query = {}) => get<List<Hold>>('/v1/holds', { namespace, query }),
   audit: (namespace: string, query: Query = {}) => get<List<Operation>>('/v1/audit', { namespace, query }),
   definitions: (namespace: string, after?: string) => get<List<Definition>>('/v1/definitions', { namespace, query: { after, limit: 1_000 } }),
+  pools: (namespace: string, after?: string) => get<List<PoolCounts>>('/v1/pools', { namespace, query: { after, limit: 1_000 } }),
+  pool: (namespace: string, path: string, query: Query = {}) => get<Pool>('/v1/pools/' + escapePath(path), { namespace, query }),
+  /** drain keeps units from being granted; without a reason why it lets them be granted again. */
+  drain: (namespace: string, path: string, body: { units: string[]; why?: string; by?: string }) =>
+    get<unknown>('/v1/pools/' + escapePath(path), { method: 'PATCH', namespace, body }),
   namespaces: (after?: string) => get<List<{ namespace: string }>>('/v1/namespaces', { query: { after, limit: 1_000 } }),
   limits: () => get<Limits>('/v1/cluster/limits'),
   doors: () => get<List<Door>>('/v1/cluster/doors'),

@@ -293,3 +293,65 @@ export interface Limit {
 }
 
 export type Limits = Record<'leases' | 'sessions' | 'waiters' | 'namespaces', Limit>
+
+/** PoolCounts is a pool over hosts, as lists show it. */
+export interface PoolCounts {
+  namespace: string
+  resource: string
+  hosts: number
+  total: number
+  free: number
+  held: number
+  out: number
+  waiting: number
+}
+
+/** A Pool is one page of its units, and the first who wait. */
+export interface Pool extends Omit<PoolCounts, 'hosts'> {
+  limits?: string[]
+  idle?: string
+  units: PoolUnit[]
+  next?: string
+  queue?: PoolWaiter[]
+}
+
+export interface PoolUnit {
+  name: string
+  host?: string
+  labels?: Record<string, string>
+  state: 'free' | 'held' | 'drained' | 'unfit' | 'taken' | 'resting'
+  lease?: string
+  holder?: string
+  since?: string
+  until?: string | null
+  reason?: string
+  why?: string
+  removed?: boolean
+  use?: UnitUse
+}
+
+/** A UnitUse is what the host of a unit said last. Without it nobody knows whether the unit is used. */
+export interface UnitUse {
+  at: string
+  percent?: number
+  memory_mib: number
+  strangers?: { pid: number; user?: string; name?: string }[]
+  busy_ms?: number
+  idle_ms?: number
+  idle_since?: string
+  asked?: string
+}
+
+export interface PoolWaiter {
+  id: string
+  holder: string
+  position: number
+  slots?: number
+  where?: string
+  spread?: boolean
+  units?: string[]
+  since: string
+  why: string
+  forecast?: string
+  forecast_error?: string
+}

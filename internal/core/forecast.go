@@ -37,6 +37,7 @@ type seats struct {
 	list   []seat
 	other  usage.Recent // of leases that are of no known kind
 	looked int
+	late   bool // somebody holds it for longer than anybody did
 }
 
 // hasKinds reports whether anything was learned of a kind of leases on a resource.
@@ -144,7 +145,8 @@ func (all *seats) recent(c *Claim) usage.Recent {
 
 // left returns how much longer a lease will be held; false if nobody can tell.
 func (all *seats) left(c *Claim) (usage.Guess, bool) {
-	g, known := all.recent(c).Left(time.Duration(all.s.now - c.Since))
+	recent := all.recent(c)
+	g, known := recent.Left(time.Duration(all.s.now - c.Since))
 	t := c.terms()
 	end := t.BreakAt
 	if limit := c.Since.Add(t.HoldLimit); t.HoldLimit != 0 && (end == 0 || limit < end) {
@@ -153,7 +155,13 @@ func (all *seats) left(c *Claim) (usage.Guess, bool) {
 	if most := time.Duration(max(0, end-all.s.now)); end != 0 && (!known || g.Time > most) {
 		return usage.Guess{Time: most}, true
 	}
+	all.late = all.late || !known && recent.Known()
 	return g, known
+}
+
+// forecast makes a forecast of a turn.
+func (all *seats) forecast(turn usage.Guess, known bool) usage.Forecast {
+	return usage.Forecast{Known: known, Late: !known && all.late, First: turn.Time, Error: turn.Error}
 }
 
 // take finds when a request has its turn, and lets it have its seats; false if nobody can tell. hold is for how long it
@@ -247,8 +255,7 @@ func (all *seats) turns(yield func(c *Claim, f usage.Forecast) bool) bool {
 		var f usage.Forecast
 		if limit, _ := l.over(c); limit == nil {
 			hold, holds := all.recent(c).Hold()
-			turn, known := all.take(c.asks(), hold, holds)
-			f = usage.Forecast{Known: known, First: turn.Time, Error: turn.Error}
+			f = all.forecast(all.take(c.asks(), hold, holds))
 		}
 		if n++; !yield(c, f) || n == maxTurns {
 			return false
@@ -271,8 +278,7 @@ func (s *State) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
 		return waiter != c
 	})
 	if c == nil && end {
-		turn, known := all.take(&pool.Ask{N: 1, All: r.Claim != ""}, usage.Guess{}, true)
-		found = usage.Forecast{Known: known, First: turn.Time, Error: turn.Error}
+		found = all.forecast(all.take(&pool.Ask{N: 1, All: r.Claim != ""}, usage.Guess{}, true))
 	}
 	return found
 }

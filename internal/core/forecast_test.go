@@ -60,6 +60,9 @@ func TestForecastByKind(t *testing.T) {
 	if w := tr.wait("eval", 0); w.Forecast != 0 || w.ForecastError != 0 {
 		t.Errorf("%v ±%v", w.Forecast, w.ForecastError)
 	}
+	if held := tr.s.View(0).Held("default", "gpu"); !strings.Contains(held.Message, "held for longer than usual") {
+		t.Errorf("%s", held.Message)
+	}
 }
 
 // TestForecastInPool: who waits for two units on one host has its turn when the second of them is free there.

@@ -41,6 +41,7 @@ type advisor struct {
 	leasehold.Advice
 	u        *Usual
 	d        leasehold.Definition
+	least    time.Duration // that is never gone below
 	patience time.Duration // that those who wait have with a holder that is gone
 }
 
@@ -49,7 +50,7 @@ func Advise(u *Usual, d leasehold.Definition, fallback time.Duration) leasehold.
 	if u == nil {
 		u = &Usual{}
 	}
-	return advise(advisor{u: u, d: d, patience: patience}, u.Shown(), fallback)
+	return advise(advisor{u: u, d: d, least: leasehold.ShortTTL, patience: patience}, u.Shown(), fallback)
 }
 
 func advise(a advisor, usual *leasehold.Usual, fallback time.Duration) leasehold.Advice {
@@ -101,10 +102,10 @@ func (a *advisor) fromPauses() {
 	}
 	k := time.Duration(a.Renewals)
 	least := (pauseFactor*pause + messageTime) * k / (k - 1) * 100 / (100 - clockPercent)
-	a.Least = max(inSeconds(least), leasehold.ShortTTL)
+	a.Least = max(inSeconds(least), a.least)
 	a.say("at least %s: twice the longest pause, and %s for messages, have to fit in what is left when a renewal "+
 		"is due; %d %% more is for clocks, and less than %s is never advised",
-		timeline.Text(a.Least), timeline.Text(messageTime), clockPercent, timeline.Text(leasehold.ShortTTL))
+		timeline.Text(a.Least), timeline.Text(messageTime), clockPercent, timeline.Text(a.least))
 }
 
 // pauses returns how many leases were renewed, and the longest time that one of them

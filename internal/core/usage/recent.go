@@ -25,8 +25,11 @@ const (
 
 // What a TTL may be that is reckoned from learned times.
 const (
-	// RenewedTTL is the most for a holder that renews: it is only how long it takes to notice that it died.
-	RenewedTTL = 2 * time.Minute
+	// RenewedTTL is the most for a holder that renews: it is only how long it takes to notice that it died. It is at
+	// least a minute, whatever pauses were seen so far: a few leases do not show the worst that there can be, and to cut
+	// a job off costs more than to wait for it.
+	RenewedTTL   = 2 * time.Minute
+	leastRenewed = time.Minute
 	// Twice what nineteen of twenty need is for a holder that does not renew, and at least and at most:
 	leastUnattended = 10 * time.Minute
 	mostUnattended  = 24 * time.Hour
@@ -114,8 +117,8 @@ func (r Recent) Long() byte {
 // else the most: to be cut off is worse than to be waited for.
 func (r Recent) Unattended(d leasehold.Definition) time.Duration {
 	ttl := mostUnattended
-	switch {
-	case r.Known():
+	switch _, n := r.finished(-1); {
+	case n >= minLearned:
 		ttl = min(max(2*r.At(95), leastUnattended), mostUnattended)
 	case d.DefaultTTL != 0:
 		ttl = d.DefaultTTL
@@ -156,5 +159,6 @@ func AdviseKind(r Recent, d leasehold.Definition) leasehold.Advice {
 	if d.DefaultTTL != 0 {
 		fallback = d.DefaultTTL
 	}
-	return advise(advisor{u: &Usual{Holds: string(r)}, d: d, patience: RenewedTTL}, r.Shown(), fallback)
+	return advise(advisor{u: &Usual{Holds: string(r)}, d: d, least: leastRenewed, patience: RenewedTTL}, r.Shown(),
+		fallback)
 }

@@ -55,5 +55,7 @@ type Definition struct {
 	Idle        time.Duration
 	IdleRelease time.Duration
 
+	OnReservation AtStart // what happens to leases that are in the way of a reservation
+
 	Revision Revision // of its last change
 }

@@ -24,6 +24,11 @@ const (
 	Acknowledged  // somebody acknowledged the unclean end of the lease of ID
 	Alarmed       // an alarm was raised; Alarm says which
 	AlarmCleared  // an alarm was cleared
+
+	Reserved             // somebody reserved Resource until Until; ID names the reservation
+	ReservationBegun     // what was reserved is kept for its claim
+	ReservationFreed     // it was used, or nobody claimed it; Reason says which
+	ReservationCancelled // by By, or an occurrence was left out; Reason says why
 )
 
 var kindNames = [...]string{
@@ -32,6 +37,8 @@ var kindNames = [...]string{
 	RecordPut: "put", RecordDeleted: "deleted", Asked: "asked", Moved: "moved",
 	Defined: "defined", Undefined: "undefined", Acknowledged: "acknowledged",
 	Alarmed: "alarmed", AlarmCleared: "alarm cleared",
+	Reserved: "reserved", ReservationBegun: "reservation begun", ReservationFreed: "reservation freed",
+	ReservationCancelled: "reservation cancelled",
 }
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }

@@ -126,6 +126,10 @@ type Lease struct {
 	Door  string    // the door that it was asked for through; empty: not known
 	Note  string    // what its holder last said with a renewal, such as "epoch 3 of 10"
 	Noted time.Time // when that was
+
+	// Reserved is the next reservation of the resource, if one begins within a day. It is for people to read, and part
+	// of no format: an answer that is remembered is shown without it.
+	Reserved *Upcoming
 }
 
 // A Waiter is one entry in the queue of a resource.

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	policy "github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
 // Names are what a read can be asked for.
@@ -34,6 +35,10 @@ func (w *world) populate() {
 		w.do("op", &core.Define{Namespace: space, Definition: leasehold.Definition{Path: n.path, Expected: time.Minute}})
 		w.do(who, &core.Acquire{Namespace: space, Resource: n.path, ID: n.id + "-waits", Holder: who + "-waiter",
 			Wait: time.Hour, TTL: time.Hour})
+		w.do(who, &core.Reserve{Namespace: space, Resource: n.path, ID: "reserved-" + n.id, Holder: who, Reason: "reason of " + who, Length: time.Hour,
+			From: reservation.Moment(time.Now().Add(48 * time.Hour).UnixNano())})
+		w.do(who, &core.Reserve{Namespace: space, Resource: n.path, ID: "recurs-" + n.id, Holder: who, Length: time.Hour,
+			Rule: &leasehold.Rule{Zone: "UTC", Days: 1, Length: time.Hour}, To: reservation.Moment(time.Now().UnixNano())})
 	}
 	w.acquire("bob", "other", "b/x", "id-other")
 	w.put("bob", "other", "b/x", "value in other")
@@ -85,7 +90,14 @@ var perPath = map[string]func(core.View, names) any{
 	"OwnerOfSession": func(v core.View, n names) any { return v.OwnerOfSession(n.namespace, n.session) },
 	"OwnerOfRecord":  func(v core.View, n names) any { return v.OwnerOfRecord(n.namespace, n.path) },
 	"StandsFor":      func(v core.View, n names) any { return v.StandsFor(n.namespace, n.path, n.id) },
-	"PathOfClaim":    func(v core.View, n names) any { return v.PathOfClaim(n.namespace, n.id) },
+	"Reservations": func(v core.View, n names) any {
+		return pair(v.Reservations(n.namespace, core.ReservationQuery{Prefix: n.path, Most: 10}))
+	},
+	"Reservation": func(v core.View, n names) any {
+		r, owner, ok := v.Reservation(n.namespace, "reserved-"+n.id)
+		return []any{r, owner, ok}
+	},
+	"PathOfClaim": func(v core.View, n names) any { return v.PathOfClaim(n.namespace, n.id) },
 }
 
 func pair(a, b any) any { return []any{a, b} }
@@ -153,7 +165,9 @@ var whole = map[string]struct {
 		h := v.History("other")
 		return pair(h.All(), h.Revision)
 	}, "bob", "ann"},
-	"Held": {func(v core.View) any { return v.Held(space, "b/x") }, "bob", "ann"},
+	"Date":   {func(v core.View) any { return v.Date() }, "ann", ""},
+	"Series": {func(v core.View) any { return v.Series(space, nil) }, "op", "ann"},
+	"Held":   {func(v core.View) any { return v.Held(space, "b/x") }, "bob", "ann"},
 }
 
 func TestReadsOfTheWhole(t *testing.T) {

@@ -55,7 +55,8 @@ func (g gate) Wait(ctx context.Context, c *core.Acquire) error {
 	}
 	for _, item := range c.Items() {
 		verb := policy.Acquire
-		if item.Slots != 0 {
+		// What a reservation is for was judged when it was claimed.
+		if item.Slots != 0 || c.Reservation != "" && !permit.MayHold(verb, c.Namespace, item.Resource, c.Holder, nil) {
 			verb = policy.Share
 		}
 		if !permit.MayHold(verb, c.Namespace, item.Resource, c.Holder, nil) {

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -84,7 +83,7 @@ func describeTask(c core.Command) Line {
 	case *core.FinishTask:
 		return describeFinish(c)
 	}
-	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
+	return describeReservation(c)
 }
 
 func describePut(c *core.PutRecord) Line {

@@ -366,6 +366,9 @@ func (d *operations) cause(e *leasehold.Event) cause {
 			return byTime
 		}
 	}
+	if d.byCalendar(e) {
+		return byTime
+	}
 	return d.asker
 }
 
@@ -440,5 +443,5 @@ func (d *operations) verb(e *leasehold.Event, timely bool) string {
 	case leasehold.Acknowledged:
 		return "acknowledge"
 	}
-	return d.asked.Verb
+	return d.reservationVerb(e)
 }

@@ -239,6 +239,12 @@ func (j *judge) verdicts(who string, c core.Command) (codes []leasehold.Code) {
 		record("record-write", c.Namespace, c.Path)
 	case *core.ReportUse:
 		path("define", c.Namespace, c.Resource, "")
+	case *core.Reserve:
+		verb := "acquire"
+		if c.Slots != 0 {
+			verb = "share"
+		}
+		path(verb, c.Namespace, c.Resource, "")
 	case *core.Acknowledge:
 		path("acknowledge", c.Namespace, c.Resource, "")
 	case *core.AcknowledgeAlarm:

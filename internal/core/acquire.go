@@ -26,6 +26,11 @@ func (s *State) acquire(c *Acquire) Answer {
 	if claim := s.touch(sp, c.ID); claim != nil {
 		return s.acquireAgain(sp, c)
 	}
+	if c.Reservation != "" {
+		if c, failure = s.claimReservation(sp, c); failure != nil {
+			return Answer{Err: failure}
+		}
+	}
 	items := c.Items()
 	claims, failure := s.prepare(sp, c, items)
 	if failure != nil {
@@ -130,7 +135,7 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		Since: s.now, SinceWall: s.wall,
 	}
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
-		Expected: d.Expected, Select: item.Select, Task: c.Task}
+		Expected: d.Expected, Select: item.Select, Task: c.Task, Reservation: c.Reservation}
 	if item.Select != nil {
 		terms.ask, _ = compileAsk(item.Slots, item.Select, c.Labels)
 	}
@@ -258,6 +263,9 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 		sp.setClaimOwner(claim.ID, s.permit.OwnerOf(takeVerb(items[i].Slots), sp.name, claim.Resource, claim.Holder))
 		s.settleCapacity(sp, items[i])
 	}
+	if c.Reservation != "" {
+		s.claimedBy(sp, sp.reservations.Get(c.Reservation), claims[0].ID)
+	}
 	if blocked != nil {
 		until := Time(0)
 		if c.Wait != command.Endless {
@@ -296,10 +304,12 @@ func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) *R
 			}
 			continue
 		}
-		if !ok && s.quarantined() {
-			return &Resource{Path: item.Resource}
+		if !ok {
+			if r = (&Resource{Path: item.Resource}); s.quarantined() {
+				return r
+			}
 		}
-		if ok && !s.open(sp, r, item, c.Priority) {
+		if !s.open(sp, r, item, c.Priority) {
 			return r
 		}
 	}
@@ -382,7 +392,7 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 // Those who wait go first, even if the newcomer would fit beside them, unless they have a lower
 // priority: else a stream of small requests could keep a large one waiting forever.
 func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
-	if s.quarantined() {
+	if s.quarantined() || priority == earlyPriority {
 		return false
 	}
 	if r.Waiting > 0 {
@@ -414,6 +424,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if granted.TTL != 0 {
 		granted.Expires = s.now.Add(granted.TTL)
 	}
+	s.endsWith(sp, granted)
 	if waited {
 		t := granted.terms()
 		t.Waited = time.Duration(s.now - since)
@@ -430,17 +441,5 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, granted))
 	s.emit(sp, event)
 	s.showHolder(sp, granted)
-	return granted
-}
-
-// warn tells a new holder that the lease before its own ended uncleanly, if the definition asks
-// for that: the resource may be in a state that only a look can tell.
-func (s *State) warn(sp *space, r *Resource, c *Claim) {
-	last := r.more().Last
-	if last == nil || last.How.Clean() || sp.definition(r.Path).Unclean != leasehold.WarnNext {
-		return
-	}
-	t := c.terms()
-	t.After = last
-	c.setTerms(t)
+	return s.foretold(sp, granted)
 }

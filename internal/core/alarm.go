@@ -298,9 +298,12 @@ func (s *State) alarming(sp *space, c *Claim, how leasehold.How) bool {
 	return !how.Clean() && !ordinary(sp, c, how)
 }
 
-// ordinary reports whether a lease expired that was meant to, and nobody has to acknowledge it.
+// ordinary reports whether a lease expired that was meant to, as one does whose reservation is over, and nobody has to
+// acknowledge it.
 func ordinary(sp *space, c *Claim, how leasehold.How) bool {
-	return how == leasehold.ByTTL && c.terms().MayExpire && !sp.awaitsAcknowledgement(c)
+	meant := how == leasehold.ByTTL && c.terms().MayExpire ||
+		how == leasehold.ByHoldLimit && c.terms().Reservation != ""
+	return meant && !sp.awaitsAcknowledgement(c)
 }
 
 // awaitsAcknowledgement reports whether nobody gets what a lease had until somebody has looked at its unclean end.

@@ -126,6 +126,10 @@ func (s *State) allowCommand(c Command) *leasehold.Error {
 		return s.allowClaim(access.Release, c.Namespace, c.ID)
 	case *ReportUse:
 		return s.allowDefine(c.Namespace, c.Resource)
+	case *Reserve:
+		return s.allowReserve(c)
+	case *CancelReservation:
+		return s.allowCancel(c)
 	case *Acknowledge:
 		return s.allowAcknowledge(c.Namespace, c.Resource)
 	case *AcknowledgeAlarm:
@@ -216,6 +220,9 @@ func (s *State) allowAcquire(c *Acquire) *leasehold.Error {
 // answer to a request that looks like a retry.
 func (s *State) allowItem(c *Acquire, item *Item) *leasehold.Error {
 	v := takeVerb(item.Slots)
+	if c.Reservation != "" {
+		v = s.claimVerb(c)
+	}
 	if !s.permit.MayHold(v, c.Namespace, item.Resource, c.Holder, nil) {
 		return s.denyHolder(v, c.Namespace, item.Resource, c.Holder)
 	}

@@ -42,7 +42,7 @@ func (s *State) leaseAbove(sp *space, c *Claim, floor leasehold.Token) leasehold
 		Session: c.Session, State: c.state(), Token: c.Token, Floor: floor, Slots: int(c.Slots), Units: t.Units,
 		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
-		Door: c.door(), Note: t.Note,
+		Door: c.door(), Note: t.Note, Reserved: s.upcoming(sp, c),
 	}
 	if s.permit != nil && !s.permit.May(access.Read, sp.name, c.Resource, nil) {
 		l.After = nil // that was somebody else's
@@ -92,8 +92,9 @@ func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 	return leasehold.Waiter{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.terms().Labels,
 		Reason:  c.terms().Reason,
-		Session: c.Session, Slots: int(c.Slots), Priority: c.Wait.Priority, Position: position,
-		Since: calendar(c.SinceWall), Until: s.moment(c.Wait.Until), Foreign: c.terms().Foreign,
+		Session: c.Session, Slots: int(c.Slots), Position: position,
+		Priority: min(max(c.Wait.Priority, -leasehold.MaxPriority), leasehold.MaxPriority),
+		Since:    calendar(c.SinceWall), Until: s.moment(c.Wait.Until), Foreign: c.terms().Foreign,
 	}
 }
 
@@ -202,12 +203,17 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path,
 			rest.After.Holder, left(rest.Until-s.now))
 		failure.Lease = s.lastLease(sp, r, rest)
+	case !s.quarantined() && sp.keeper(r.Path) != nil:
+		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, reservedText(sp.keeper(r.Path)))
 	case s.quarantined():
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
 	case sp.pools.Has(r.Path):
 		failure.Message = fmt.Sprintf("%s has no free units that fit", r.Path)
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
+	}
+	if keeper := sp.keeper(r.Path); keeper != nil && r.held() {
+		failure.Message += "; " + reservedText(keeper)
 	}
 	// The quarantine would block the request even if the holder went away now.
 	if at := s.availableAfter(); at != 0 && (r.held() || rest != nil) {

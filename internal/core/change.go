@@ -130,6 +130,9 @@ func (s *State) used(sp *space, id string) bool {
 func (s *State) rename(sp *space, from, to *Claim) {
 	owner := s.unput(sp, from)
 	sp.setClaimOwner(to.ID, owner)
+	if r := sp.reservations.Get(to.terms().Reservation); r != nil && r.Lease == from.ID {
+		s.claimedBy(sp, r, to.ID)
+	}
 	s.due.Set(from.timer, 0)
 	s.unbind(sp, from)
 	s.bind(sp, to)

@@ -71,6 +71,8 @@ type Terms struct {
 	ChangedWall int64         // when its holder got it from another
 	Face        *Face         // the record by which it shows; from level 4 on
 
+	Reservation string // that it claims; from level 4 on
+
 	Select *leasehold.Select // which units of a pool it asked for; from level 4 on
 	ask    *pool.Ask         // the same, to be compared with units
 }
@@ -92,7 +94,7 @@ func (c *Claim) setTerms(t Terms) {
 	c.Terms = nil
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
-		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil && t.Select == nil &&
+		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil && t.Select == nil && t.Reservation == "" &&
 		t.Foreign == "" && !t.MayExpire && !t.Task && t.Door == "" && t.Note == "" {
 		return
 	}
@@ -343,6 +345,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	// The resource is stored, and the end is in history, before the queue is stirred: the next
 	// grant must find the resource free, and its event must come after this one.
 	s.setResource(sp, &free)
+	s.unclaim(sp, c, how)
 	if free.Waiting > 0 || sp.tasks.has(c.Resource) {
 		s.stir(sp, c.Resource)
 	}
@@ -395,6 +398,7 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 		s.shortened(sp, c.Resource)
 	}
 	for _, c := range together {
+		s.unclaim(sp, c, how)
 		s.stir(sp, c.Resource)
 	}
 }

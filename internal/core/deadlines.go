@@ -84,7 +84,11 @@ func (s *State) Due() (Time, bool) {
 	if s.busy() {
 		return s.now, true
 	}
-	return s.due.Next()
+	at, ok := s.due.Next()
+	if date, dated := s.dueDate(); dated && (!ok || date < at) {
+		return date, true
+	}
+	return at, ok
 }
 
 // DueBy reports whether time alone would change something at a moment. It looks at a bounded
@@ -93,7 +97,8 @@ func (s *State) Due() (Time, bool) {
 // they like and still agree.
 func (s *State) DueBy(now Time) bool {
 	s.due.Correct(now+lookAhead, maxRight)
-	return s.busy() || s.due.DueBy(now)
+	date, dated := s.dueDate()
+	return s.busy() || s.due.DueBy(now) || dated && date <= now
 }
 
 // busy reports whether something was put off.

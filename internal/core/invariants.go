@@ -47,6 +47,7 @@ func (s *State) Check() error {
 	c.tallies(s)
 	c.revocations(s)
 	c.withdrawal(s)
+	c.reservations(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }

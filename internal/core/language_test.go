@@ -266,6 +266,12 @@ func (p *phrase) command() core.Command {
 		}
 	case "use":
 		return p.reportUse()
+	case "reserve":
+		return p.reserve()
+	case "extend":
+		return p.extend()
+	case "cancel":
+		return &core.CancelReservation{ID: p.word("id"), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
 	case "acknowledge-alarm":
 		return &core.AcknowledgeAlarm{
 			Kind: leasehold.AlarmKindOf(p.word("kind")), Resource: p.option("resource", ""), ID: p.option("id", ""), Session: p.option("session", ""),
@@ -472,7 +478,7 @@ func (p *phrase) acquire() core.Command {
 	c.Slots, c.Capacity = p.slots(p.option("slots", "0"))
 	c.Party, c.Foreign = p.option("party", ""), p.option("foreign", "")
 	c.MayExpire = p.flag("may-expire")
-	c.Select = p.selection()
+	c.Select, c.Reservation = p.selection(), p.option("reservation", "")
 	if p.flag("ttl-by-default") {
 		c.Pick = core.TTLByDefault
 	}
@@ -514,7 +520,7 @@ func (p *phrase) item(text, id string) core.Item {
 }
 
 // definitionFields are in the order of their bits.
-var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits", "idle", "idle-release"}
+var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits", "idle", "idle-release", "on-reservation"}
 
 func (p *phrase) define() core.Command {
 	c := &core.Define{By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
@@ -528,6 +534,9 @@ func (p *phrase) define() core.Command {
 	unclean, known := leasehold.UncleanOf(p.option("unclean", "allow"))
 	if d.Unclean = unclean; !known {
 		p.wrong("unclean= is allow, warn or acknowledge")
+	}
+	if d.OnReservation, known = leasehold.AtStartOf(p.option("on-reservation", "wait")); !known {
+		p.wrong("on-reservation= is wait, warn or end")
 	}
 	for name := range strings.SplitSeq(p.option("fields", ""), ",") {
 		if i := slices.Index(definitionFields, name); i >= 0 {
@@ -583,7 +592,7 @@ func writeCommand(c core.Command) string {
 		}
 		return sentence(verb, quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
-			writeSlots(c.Slots, c.Capacity), writeSelect(c.Select), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("may-expire", c.MayExpire), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
+			writeSlots(c.Slots, c.Capacity), writeSelect(c.Select), option("reservation", c.Reservation), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("may-expire", c.MayExpire), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
 	case *core.Define:
 		return writeDefine(c)
@@ -599,6 +608,10 @@ func writeCommand(c core.Command) string {
 		return sentence("drain", quote(c.Resource), option("units", strings.Join(c.Units, ",")), option("why", c.Why), option("by", c.By), common(c.Namespace, c.Request))
 	case *core.ReportUse:
 		return writeUse(c)
+	case *core.Reserve:
+		return writeReserve(c)
+	case *core.CancelReservation:
+		return sentence("cancel", quote(c.ID), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.Acknowledge:
 		return sentence("acknowledge", quote(c.Resource), option("token", c.Token), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.AcknowledgeAlarm:
@@ -685,6 +698,9 @@ func writeDefine(c *core.Define) string {
 	unclean := ""
 	if d.Unclean != leasehold.AllowNext {
 		unclean = option("unclean", d.Unclean)
+	}
+	if d.OnReservation != 0 {
+		unclean += " " + option("on-reservation", d.OnReservation)
 	}
 	return sentence("define", quote(d.Path), option("capacity", d.Capacity), option("units", strings.Join(d.Units, ",")),
 		option("default-ttl", d.DefaultTTL), option("largest-ttl", d.LargestTTL), option("limit", d.HoldLimit), option("grace", d.Grace),

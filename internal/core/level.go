@@ -28,7 +28,7 @@ func (s *State) Raise(to Level) error {
 
 // NewAt returns the state before the first command, at a level.
 func NewAt(level Level) *State {
-	s := &State{level: level, due: newDeadlines()}
+	s := &State{level: level, due: newDeadlines(), dates: newDates()}
 	if level > Level3 {
 		s.records.Use()
 	}

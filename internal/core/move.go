@@ -12,6 +12,8 @@ func (s *State) move(c *Move) Answer {
 		return s.noClaim(sp, c.ID)
 	case !claim.waiting():
 		return refuse(leasehold.Refused, "lease %q on %s is held: it waits for nothing any more", c.ID, claim.Resource)
+	case claim.terms().Reservation != "":
+		return refuse(leasehold.Refused, "%s waits for its reservation, which gives it its place", c.ID)
 	case claim.Wait.Priority == c.Priority:
 		return s.waiterAnswer(sp, claim) // an earlier try did it
 	}

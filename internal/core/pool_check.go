@@ -79,6 +79,9 @@ func (c *checker) freeOfPool(s *State, sp *space, r *Resource) bool {
 		return false
 	}
 	for w := nextWaiting(sp, r.Path, beforeAll(r.Path)); w != nil; w = nextWaiting(sp, r.Path, w) {
+		if w.early() {
+			return false
+		}
 		if w.Slots == 0 {
 			return first(sp, r.Path) == w && s.fits(sp, r, 0, 0)
 		}
@@ -115,7 +118,7 @@ func (c *checker) freeFor(s *State, sp *space, head *Claim) bool {
 			}
 			continue
 		}
-		if !ok || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
+		if !ok || w.early() || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
 			return false
 		}
 		at, ok := sp.resources.Get(w.Resource)

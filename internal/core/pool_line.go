@@ -40,6 +40,7 @@ func (s *State) newLine(sp *space, path string) *line {
 	if r, ok := sp.resources.Get(path); ok {
 		resting = restingUnits(r.more().resting(s.now))
 	}
+	s.keptUnits(sp, path, &resting)
 	return &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting),
 		limits: sp.definition(path).Limits}
 }
@@ -73,6 +74,10 @@ type verdict struct {
 // judge decides about the next in the line. If it is to be granted, its units are picked.
 func (l *line) judge(c *Claim) verdict {
 	ask := c.asks()
+	if _, all := l.s.kept(l.sp, l.path); all {
+		l.units.Keep(&pool.Ask{All: true})
+		return verdict{why: func() string { return "waits for the end of a reservation" }}
+	}
 	if limit, has := l.over(c); limit != nil {
 		// A limit below what it asks for is one that it never meets.
 		return verdict{skip: true, never: limit.Most < int(c.Slots),
@@ -280,6 +285,9 @@ func (s *State) handOverLine(sp *space, l *line) {
 func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
 	how, gone := s.gone(sp, waiter)
 	ready := false
+	if !gone && waiter.early() {
+		return true
+	}
 	if !gone {
 		v := l.judge(waiter)
 		if v.never && !s.plants(WaitHopeless) {
@@ -316,7 +324,7 @@ func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && s
 // turnInPool reports whether a waiter of a pool can have its units now, and picks them.
 func (s *State) turnInPool(sp *space, waiter *Claim) bool {
 	r, ok := sp.resources.Get(waiter.Resource)
-	if !ok || r.Claim != "" {
+	if !ok || r.Claim != "" || waiter.early() {
 		return false
 	}
 	l := s.lineBefore(sp, waiter.Resource, func(c *Claim) bool { return c != waiter })
@@ -347,7 +355,7 @@ func (s *State) lineBefore(sp *space, path string, before func(*Claim) bool) *li
 func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) bool {
 	s.work.take(s.poolCost(sp, r.Path))
 	s.refused = ""
-	if s.quarantined() || r.Claim != "" {
+	if s.quarantined() || r.Claim != "" || priority == earlyPriority {
 		return false
 	}
 	if _, all := r.rests(s.now); all {

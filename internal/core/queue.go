@@ -136,7 +136,7 @@ func (s *State) handOver(sp *space, path string) {
 			how, gone = leasehold.NoSlots, true
 		}
 		switch {
-		case !gone && !s.turn(sp, together):
+		case !gone && (waiter.early() || !s.turn(sp, together)):
 			return
 		// Asked after turn, so that a chore is left only where there is something to do.
 		case s.work.spent():
@@ -246,7 +246,7 @@ func firstFrom(sp *space, path string) (waiter *Claim) {
 // beforeAll returns a claim that sorts before every waiter of a resource.
 func beforeAll(path string) *Claim { return &Claim{Resource: path, Wait: firstPlace} }
 
-var firstPlace = &Wait{Priority: leasehold.MaxPriority}
+var firstPlace = &Wait{Priority: reservedPriority}
 
 // position returns the place of a waiter, 1 for the next; the one furthest back if it waits in
 // several queues. It is the difference of two ranks in the tree, found by halving, so a long

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold"
+)
 
 // A rest is what follows an unclean end: for a while, or until somebody acknowledges it, the
 // slots of the lease stay free. A holder that lost its lease without noticing may still be at
@@ -86,4 +90,16 @@ func (r *Resource) longestRest(now Time) *Rest {
 		}
 	}
 	return longest
+}
+
+// warn tells a new holder that the lease before its own ended uncleanly, if the definition asks
+// for that: the resource may be in a state that only a look can tell.
+func (s *State) warn(sp *space, r *Resource, c *Claim) {
+	last := r.more().Last
+	if last == nil || last.How.Clean() || sp.definition(r.Path).Unclean != leasehold.WarnNext {
+		return
+	}
+	t := c.terms()
+	t.After = last
+	c.setTerms(t)
 }

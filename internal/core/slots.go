@@ -95,19 +95,21 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if s.plants(Oversubscribe) {
 		resting = 0
 	}
+	kept, keptAll := s.kept(sp, r.Path)
+	resting += kept
 	switch {
-	case all:
+	case all || keptAll:
 		return false
 	// An exclusive lease waits for every slot, those at rest included.
 	case slots == 0:
 		return resting == 0 && r.sharers() == 0
-	case r.More == nil:
+	case r.More == nil && kept == 0:
 		return true
 	}
 	if known := sp.capacity(r.Path, r, sp.definition(r.Path)); known != 0 {
 		said = known
 	}
-	return r.More.shares().used+resting+int(slots) <= said
+	return r.more().shares().used+resting+int(slots) <= said
 }
 
 // occupy records on a resource that a lease has it, and gives the lease its units.

@@ -16,7 +16,8 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Kind, *EndedClaim, *EndedSession, *Outcome,
+// *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Kind, *reservation.Reservation,
+// *reservation.Series, *Calendar, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Task, *leasehold.Record or *leasehold.Event. Space is the
@@ -54,8 +55,9 @@ type SpaceHead struct {
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
-			s.restoredPiece(yield) && s.totalsPiece(yield) && s.policyPieces(yield) && s.revocationPieces(yield) &&
-			s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
+			s.restoredPiece(yield) && s.totalsPiece(yield) && s.calendarPiece(yield) && s.policyPieces(yield) &&
+			s.revocationPieces(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) &&
+			s.eventPieces(yield)
 	}
 }
 
@@ -94,7 +96,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			more = sp.unitPieces(yield) && sp.kindPieces(yield)
+			more = sp.unitPieces(yield) && sp.kindPieces(yield) && sp.reservationPieces(yield)
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
@@ -236,6 +238,8 @@ func (s *State) restore(r Piece) error {
 		return s.restoreRestored(v)
 	case *Totals:
 		return s.restoreTotals(v)
+	case *Calendar:
+		return s.restoreCalendar(v)
 	case *Revocation:
 		return s.restoreRevocation(v)
 	case *Withdrawal:
@@ -320,7 +324,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 	case *leasehold.Event:
 		s.record(sp, v)
 	default:
-		return s.restoreTask(sp, v)
+		return s.restorePlanned(sp, value)
 	}
 	return nil
 }

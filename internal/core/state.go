@@ -10,7 +10,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tidwall/btree"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
@@ -27,7 +27,7 @@ import (
 // snapshot that is written while Apply goes on.
 type State struct {
 	now  Time
-	wall int64 // Unix nanoseconds at the last stamp, for people to read; decides nothing
+	wall int64 // Unix nanoseconds at the last stamp, for people to read; reservations are judged by date
 	lead Lead
 
 	level Level // by whose rules it decides
@@ -71,6 +71,9 @@ type State struct {
 
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
+	date  reservation.Moment  // of the calendar, which never goes back while something is reserved
+	dates *btree.BTreeG[date] // when something happens to reservations
+
 	due      timeline.Heap[dueThing]
 	sequence uint64 // of the command being applied; reports whether it has its revision yet
 	events   []*leasehold.Event
@@ -91,6 +94,7 @@ type State struct {
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
+	claiming string         // the reservation that the command being applied claims
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
@@ -122,6 +126,8 @@ type space struct {
 
 	kinds kinds // what was learned of kinds of leases
 	tasks taskTable
+
+	reservations reservation.Table
 
 	alarms     btree.Map[string, *Alarm] // the active ones, by what they are about
 	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
@@ -182,8 +188,9 @@ func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(), pools: pool.NewTable(),
-		kinds: newKinds(),
-		tasks: newTaskTable(),
+		kinds:        newKinds(),
+		tasks:        newTaskTable(),
+		reservations: reservation.NewTable(),
 	}
 }
 
@@ -247,6 +254,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
 	s.now, s.wall, s.events, s.forgot = stamp, wall, nil, nil
+	s.turnPage()
 	s.records.Begin()
 	s.work, s.door, s.asker = s.newWork(), "", nil
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
@@ -266,7 +274,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 			s.events = slices.Grow(s.events, len(commands))
 		}
 	}
-	s.permit, s.asker = nil, nil // those who read are judged by themselves
+	s.permit, s.asker, s.claiming = nil, nil, "" // those who read are judged by themselves
 	// About twice as much is forgotten as an entry can add. So the tables come down to their
 	// bounds, and no single entry pays for a long silence before it.
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
@@ -285,7 +293,9 @@ func (s *State) apply(c Command) (Answer, error) {
 	}
 	s.work.take(beginCost)
 	s.unsettled, s.reserved, s.picked, s.faced = false, s.reserved[:0], s.picked[:0], 0
-	s.refused, s.overOwn, s.neverHas = "", false, false
+	s.refused, s.overOwn, s.neverHas, s.claiming = "", false, false, ""
+	s.permit = nil // what the calendar does, nobody asks for
+	s.keepDates()
 	if refused, not := s.allow(c); not {
 		return refused, nil
 	}
@@ -339,6 +349,10 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.putTask(c), nil
 	case *FinishTask:
 		return s.finishTask(c), nil
+	case *Reserve:
+		return s.reserve(c), nil
+	case *CancelReservation:
+		return s.cancelReservation(c), nil
 	case *Acknowledge:
 		return s.acknowledge(c), nil
 	case *AcknowledgeAlarm:
@@ -392,57 +406,3 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 	s.spaces.Set(name, sp)
 	return sp, nil
 }
-
-// Freeze returns a copy that stays as it is while the original goes on. The trees are shared
-// until one side changes them, so its cost depends on the number of namespaces alone. A frozen
-// state can be read from another goroutine; it cannot be applied to. It has no timers, since nothing
-// is due in it.
-func (s *State) Freeze() *State {
-	f := &State{
-		frozen: true,
-		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
-		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
-		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
-		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq, order: s.order,
-		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms, policy: s.policy,
-		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
-	}
-	f.alarms.past = *s.alarms.past.Copy()
-	f.chores = *s.chores.Copy()
-	s.spaces.Scan(func(name string, sp *space) bool {
-		f.spaces.Set(name, sp.freeze())
-		return true
-	})
-	return f
-}
-
-func (sp *space) freeze() *space {
-	f := *sp
-	f.places = [orders]int{} // it is in no ranking
-	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
-	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
-	f.endings = *sp.endings.Copy()
-	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
-	f.records, f.lapses = sp.records.Copy(), sp.lapses.Copy()
-	f.fading, f.mirrors = sp.fading.Copy(), *sp.mirrors.Copy()
-	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
-	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
-		*sp.definitions.Copy()
-	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
-	f.chores = *sp.chores.Copy()
-	f.pools, f.calm = sp.pools.Copy(), btree.Map[string, Time]{}
-	f.kinds = sp.kinds.copy()
-	f.tasks = sp.tasks.copy()
-	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
-	return &f
-}
-
-// moment is the calendar time of a cluster time, for people to read.
-func (s *State) moment(t Time) time.Time {
-	if t == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, s.wall+int64(t-s.now)).UTC()
-}
-
-func calendar(wall int64) time.Time { return time.Unix(0, wall).UTC() }

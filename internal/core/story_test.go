@@ -84,7 +84,8 @@ type teller struct {
 	t      *testing.T
 	state  *core.State
 	now    time.Duration
-	reload bool // after every step
+	ahead  time.Duration // the wall clock is, of time
+	reload bool          // after every step
 	out    []string
 
 	backup *core.State // nil: none was taken
@@ -131,8 +132,12 @@ func (t *teller) line(line string) error {
 		t.asker, err = parseAsker(rest)
 		return err
 	case line == "---":
-		t.state, t.now, t.backup, t.asker = core.NewAt(core.NewestLevel), 0, nil, nil
+		t.state, t.now, t.backup, t.asker, t.ahead = core.NewAt(core.NewestLevel), 0, nil, nil, 0
 		return nil
+	case first == "wall":
+		var err error
+		t.ahead, err = time.ParseDuration(rest)
+		return err
 	case first[0] >= '0' && first[0] <= '9':
 		t.stamp = first
 		return t.read(rest)
@@ -167,7 +172,7 @@ func (t *teller) apply() error {
 	t.stamp, t.commands, t.askers = "", nil, nil
 
 	before := render(t.state)
-	result, err := t.state.Apply(stampOf(now), wallOf(now), commands, core.From{Askers: askers})
+	result, err := t.state.Apply(stampOf(now), wallOf(now+t.ahead), commands, core.From{Askers: askers})
 	if err != nil {
 		t.say("the log stops: %s", withoutStamps(err))
 		if render(t.state) != before {
@@ -278,6 +283,8 @@ func (t *teller) ask(line string) error {
 		t.larges()
 	case "records":
 		t.records(view, p)
+	case "reservations":
+		t.reservations(view, p)
 	case "due":
 		t.due()
 	case "alarms":

@@ -48,7 +48,8 @@ func (sp *space) vacant(now Time) bool {
 	return (sp.changed == 0 || sp.changed.Add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 &&
 		sp.records.Empty() &&
 		sp.definitions.Len() == 0 && sp.alarms.Len() == 0 && sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
-		sp.chores.Len() == 0 && sp.pools.Len() == 0
+		sp.chores.Len() == 0 && sp.pools.Len() == 0 &&
+		sp.reservations.Len() == 0 && sp.reservations.Recurring() == 0
 }
 
 // sweep looks at a few namespaces after the one that it looked at last, and forgets those that

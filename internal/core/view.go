@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -38,6 +39,10 @@ type View interface {
 	Pools(namespace, prefix, after string, most int) (list []leasehold.PoolStatus, next string)
 	Advice(namespace, path string) leasehold.Advice
 	Kinds(namespace, path, name string) []leasehold.LearnedKind
+	Reservations(namespace string, q ReservationQuery) (list []leasehold.Reservation, next string)
+	Reservation(namespace, id string) (shown leasehold.Reservation, owner *access.Owner, ok bool)
+	Series(namespace string, show func(path string, owner *access.Owner) bool) []leasehold.Series
+	Date() reservation.Moment
 
 	NewestToken() leasehold.Token
 	NewestTokenIn(namespace string) leasehold.Token

@@ -41,6 +41,7 @@ type (
 	ReportUse     = command.ReportUse
 	UnitReport    = command.UnitReport
 	UnitProcess   = command.UnitProcess
+	Reserve       = command.Reserve
 	SetCaps       = command.SetCaps
 	EndQuarantine = command.EndQuarantine
 	RaiseTokens   = command.RaiseTokens
@@ -60,6 +61,8 @@ type (
 
 	AcknowledgeAlarm = command.AcknowledgeAlarm
 	ChangeAccess     = command.ChangeAccess
+
+	CancelReservation = command.CancelReservation
 )
 
 // DefinitionFields says which fields a Define changes.
@@ -88,17 +91,17 @@ const (
 
 	TTLUnattended = command.TTLUnattended
 
-	FieldSlots      = command.FieldSlots
-	FieldDefaultTTL = command.FieldDefaultTTL
-	FieldLargestTTL = command.FieldLargestTTL
-	FieldHoldLimit  = command.FieldHoldLimit
-	FieldGrace      = command.FieldGrace
-	FieldExpected   = command.FieldExpected
-	FieldUnclean    = command.FieldUnclean
-	FieldLimits     = command.FieldLimits
-	FieldIdle       = command.FieldIdle
-
-	FieldIdleRelease = command.FieldIdleRelease
+	FieldSlots         = command.FieldSlots
+	FieldDefaultTTL    = command.FieldDefaultTTL
+	FieldLargestTTL    = command.FieldLargestTTL
+	FieldHoldLimit     = command.FieldHoldLimit
+	FieldGrace         = command.FieldGrace
+	FieldExpected      = command.FieldExpected
+	FieldUnclean       = command.FieldUnclean
+	FieldLimits        = command.FieldLimits
+	FieldOnReservation = command.FieldOnReservation
+	FieldIdle          = command.FieldIdle
+	FieldIdleRelease   = command.FieldIdleRelease
 
 	RecordCreate  = command.RecordCreate
 	RecordMod     = command.RecordMod

@@ -84,7 +84,8 @@ func (s *State) crammed(c Command) *leasehold.Error {
 	}
 	switch c.(type) {
 	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *AcknowledgeAlarm, *OpenSession, *PutRecord,
-		*DeleteRecord, *Txn, *Define, *Undefine, *SetUnits, *Drain, *ReportUse, *PutTask, *ChangeAccess:
+		*DeleteRecord, *Txn, *Define, *Undefine, *SetUnits, *Drain, *ReportUse, *PutTask, *Reserve,
+		*CancelReservation, *ChangeAccess:
 		return tooMuchAtOnce()
 	}
 	return nil

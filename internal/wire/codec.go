@@ -205,7 +205,7 @@ var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
 	hows     = choice{uint8(leasehold.Released), uint8(leasehold.Abandoned)}
 	maybeHow = choice{0, uint8(leasehold.Abandoned)}
-	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.AlarmCleared)}
+	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.ReservationCancelled)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
 	uncleans = choice{uint8(leasehold.AllowNext), uint8(leasehold.AwaitAcknowledgement)}
 	alarms   = choice{uint8(leasehold.HeldLong), uint8(leasehold.LateRenewal)}

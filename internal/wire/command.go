@@ -199,5 +199,6 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.changeAccess(v)
 	default:
 		c.taskCommand(v)
+		c.reservationCommand(v)
 	}
 }

@@ -55,14 +55,19 @@ func (c *codec) acquireOf(kind uint64, v *core.Acquire) {
 	if kind != kindAcquire {
 		c.foreign(v)
 	}
-	if kind == kindAcquireSelect {
+	switch kind {
+	case kindAcquireSelect:
 		c.selects(v)
+	case kindAcquireReserved:
+		c.selections(v)
+		c.someText("reservation", &v.Reservation)
 	}
 	if kind == kindAcquireUnattended {
 		c.selections(v)
 	}
 	unattended := v.Pick == core.TTLUnattended
-	if unattended != (kind == kindAcquireUnattended) && kind != kindAcquireTask && c.fault == nil {
+	if unattended != (kind == kindAcquireUnattended) && kind != kindAcquireTask && kind != kindAcquireReserved &&
+		c.fault == nil {
 		c.fail("pick", "a lease that nobody renews is acquired by a command of another kind")
 	}
 }
@@ -93,6 +98,8 @@ func (c *codec) define(kind uint64, v *core.Define) {
 		c.unitLimits(&v.Definition.Limits)
 	case kindDefineIdle:
 		c.idleRules(&v.Definition)
+	case kindDefineStart:
+		c.onReservation(&v.Definition)
 	}
 }
 

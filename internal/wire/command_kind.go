@@ -99,6 +99,14 @@ const (
 
 	// A define of a pool with rules for idle leases, with or without limits. Others are as they were before.
 	kindDefineIdle = 48
+
+	kindReserve           = 43
+	kindCancelReservation = 44
+
+	// An acquire that claims a reservation, and a define that says what happens when one begins. Others are as they
+	// were before.
+	kindAcquireReserved = 45
+	kindDefineStart     = 46
 )
 
 var commandNames = [...]string{
@@ -122,6 +130,8 @@ var commandNames = [...]string{
 	kindAcquireUnattended: "acquire unattended",
 	kindPutTask:           "put task", kindFinishTask: "finish task", kindAcquireTask: "acquire task",
 	kindReportUse: "report use", kindDefineIdle: "define idle",
+	kindReserve: "reserve", kindCancelReservation: "cancel reservation",
+	kindAcquireReserved: "acquire reserved", kindDefineStart: "define start",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -133,7 +143,8 @@ func commandLevel(kind uint64) uint64 {
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
 		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
 		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain, kindAcquireUnattended, kindPutTask,
-		kindFinishTask, kindAcquireTask, kindReportUse, kindDefineIdle:
+		kindFinishTask, kindAcquireTask, kindReportUse, kindDefineIdle, kindReserve, kindCancelReservation,
+		kindAcquireReserved, kindDefineStart:
 		return levelStated
 	}
 	return levelFirst
@@ -202,7 +213,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.ChangeAccess:
 		return kindChangeAccess
 	}
-	return 0
+	return reservationKind(command)
 }
 
 // closeKind is kindOf for a close session.
@@ -246,6 +257,8 @@ func renewKind(v *core.Renew) uint64 {
 
 func defineKind(v *core.Define) uint64 {
 	switch {
+	case v.Definition.OnReservation != 0:
+		return kindDefineStart
 	case hasIdle(&v.Definition):
 		return kindDefineIdle
 	case len(v.Definition.Limits) > 0:
@@ -260,6 +273,8 @@ func acquireKind(v *core.Acquire) uint64 {
 	switch {
 	case v.Task:
 		return kindAcquireTask
+	case v.Reservation != "":
+		return kindAcquireReserved
 	case v.Pick == core.TTLUnattended:
 		return kindAcquireUnattended
 	case v.Selects():
@@ -306,7 +321,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.CloseSession)
 	case kindAbandonSession:
 		return &core.CloseSession{Abandon: true}
-	case kindAcquire, kindAcquireForeign, kindAcquireSelect, kindAcquireUnattended:
+	case kindAcquire, kindAcquireForeign, kindAcquireSelect, kindAcquireReserved, kindAcquireUnattended:
 		return new(core.Acquire)
 	case kindAcquireTask:
 		return &core.Acquire{Task: true}
@@ -334,7 +349,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Ask)
 	case kindMove:
 		return new(core.Move)
-	case kindDefine, kindDefineChange, kindDefineLimits, kindDefineIdle:
+	case kindDefine, kindDefineChange, kindDefineLimits, kindDefineIdle, kindDefineStart:
 		return new(core.Define)
 	case kindUndefine:
 		return new(core.Undefine)
@@ -357,5 +372,5 @@ func newCommand(kind uint64) core.Command {
 	case kindChangeAccess:
 		return new(core.ChangeAccess)
 	}
-	return nil
+	return newReservation(kind)
 }

@@ -172,7 +172,21 @@
 //	                     text by, request
 //	  48  define idle    level 4; as 27, limit…, duration idle, duration idle release; one
 //	                     of the two is not 0
+//	  43  reserve        level 4; text namespace, text id, text resource, signed slots,
+//	                     select?, text holder, text reason, wall from or 0,
+//	                     duration length, rule?, wall… starts, wall after or 0,
+//	                     wall to or 0, request
+//	  44  cancel reservation
+//	                     level 4; text namespace, text id, text by, text reason, request
+//	  45  acquire reserved
+//	                     level 4; as 23, then select? of the first resource and of each of
+//	                     the others, text reservation, which is not empty
+//	  46  define start   level 4; as 27, limit…, duration idle, duration idle release,
+//	                     at start, which is not 0
 //
+//	rule                 text zone, days (bit 0 is Sunday), duration at, duration length,
+//	                     moment until
+//	at start             0 wait, 1 warn, 2 end
 //	select               text where, flag spread, text… units
 //	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
 //	host unit            text name, labels, text unfit
@@ -221,7 +235,7 @@
 //
 //	kind       unsigned
 //	length     unsigned; bytes of the body, at most 4 MiB
-//	body       by kind; in all but 1, 14, 17 and 21 to 27, first a text namespace, which is empty
+//	body       by kind; in all but 1, 14, 17, 21 to 27 and 50, first a text namespace, which is empty
 //	           if it is that of the record before, and only then
 //
 // and nothing after the record of kind 0.
@@ -308,6 +322,18 @@
 //	  48  idle outcome   level 4; as 8, with what 47 adds to the definition
 //	  49  used event     level 4; as 9, duration busy, duration idle of the hold, of which
 //	                     one is not 0, owner?
+//	  50  calendar       level 4; wall date, if there is a record of kind 51
+//	  51  reservation    level 4; text id, text resource, text holder, text reason,
+//	                     unsigned slots, select?, wall from, wall until, text series,
+//	                     owner?, text… units, flag told, flag begun, wall claim by or 0,
+//	                     text lease, wall over or 0, text why
+//	  52  series         level 4; text id, text resource, text holder, text reason,
+//	                     unsigned slots, select?, rule, wall expanded, owner?
+//	  53  reserved claim level 4; as 5, select?, text reservation
+//	  54  start definition
+//	                     level 4; as 12, limit…, duration idle, duration idle release,
+//	                     at start, which is not 0
+//	  55  start outcome  level 4; as 8, and then of the definition as in 54
 //
 //	owner                text principal, which is not empty, text group
 //

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/pool"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -551,6 +552,7 @@ var goldenLink = &core.Link{
 
 var (
 	goldenSelect = &leasehold.Select{Where: "model=H100, memory>=40", Spread: true}
+	goldenRule   = leasehold.Rule{Zone: "Europe/Berlin", Days: 62, At: 14 * time.Hour, Length: 4 * time.Hour, Until: goldenMoment}
 	goldenLimits = []leasehold.UnitLimit{{Most: 2}, {By: leasehold.EachValue, Name: "team", Most: 300}, {By: leasehold.EachPrefix, Name: "ci/", Most: 4}}
 )
 
@@ -590,6 +592,17 @@ func init() {
 	goldenCommands[kindDefineIdle] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits, Idle: 20 * time.Minute, IdleRelease: time.Hour},
 		By: "ops", Fields: core.FieldLimits | core.FieldIdle | core.FieldIdleRelease, Request: goldenKey,
+	}
+	goldenCommands[kindReserve] = &core.Reserve{
+		Namespace: "default", ID: "r1", Resource: "gpu", Slots: 2, Select: goldenSelect, Holder: "ann", Reason: "demo", Length: 4 * time.Hour,
+		Rule: &goldenRule, Starts: []reservation.Moment{goldenWall, goldenWall + 86400e9}, To: goldenWall + 14*86400e9, Request: goldenKey,
+	}
+	goldenCommands[kindCancelReservation] = &core.CancelReservation{Namespace: "default", ID: "r1", By: "ops", Reason: "moved", Request: goldenKey}
+	goldenCommands[kindAcquireReserved] = &core.Acquire{
+		Namespace: "default", Resource: "gpu", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Reservation: "r1", Request: goldenKey,
+	}
+	goldenCommands[kindDefineStart] = &core.Define{
+		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", OnReservation: leasehold.EndAtStart}, By: "ops", Fields: core.FieldOnReservation, Request: goldenKey,
 	}
 	goldenCommands[kindPutLink] = &core.PutRecord{
 		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
@@ -744,6 +757,21 @@ var goldenRecords = func() map[string]core.Piece {
 		Changed: goldenMoment, Order: 300,
 	}}
 	list["claim-task"] = core.Piece{Space: "default", Value: &core.Claim{ID: "id1", Resource: "jobs/resize-42", Holder: "ann", Token: 5, Terms: &core.Terms{Task: true}}}
+	list["calendar"] = core.Piece{Value: &core.Calendar{Date: goldenWall}}
+	list["reservation"] = core.Piece{Space: "default", Value: &reservation.Reservation{
+		ID: "r1@20261118T140000Z", Resource: "gpu", Holder: "ann", Reason: "demo", Slots: 2, Select: goldenSelect, From: goldenWall, Until: goldenWall + 3600e9, Series: "r1",
+		Owner: goldenOwner, Units: []string{"GPU-1", "GPU-2"}, Told: true, Begun: true, ClaimBy: goldenWall + 900e9, Lease: "id1", Over: goldenWall + 1, Why: "cancelled",
+	}}
+	list["series"] = core.Piece{Space: "default", Value: &reservation.Series{
+		ID: "r1", Resource: "gpu", Holder: "ann", Reason: "demo", Slots: 2, Select: goldenSelect, Rule: goldenRule, Expanded: goldenWall, Owner: goldenOwner,
+	}}
+	list["claim-reserved"] = core.Piece{Space: "default", Value: &core.Claim{
+		ID: "id1", Resource: "gpu", Holder: "ann", Token: 5, Slots: 2, Terms: &core.Terms{Units: []string{"GPU-1", "GPU-2"}, Select: goldenSelect, Reservation: "r1"},
+	}}
+	list["definition-start"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, OnReservation: leasehold.EndAtStart, Revision: 300}}
+	list["outcome-start"] = core.Piece{Space: "default", Value: &core.Outcome{
+		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", OnReservation: leasehold.WarnAtStart}},
+	}}
 	list["definition-limits"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, Revision: 300}}
 	list["outcome-limits"] = core.Piece{Space: "default", Value: &core.Outcome{
 		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Limits: goldenLimits}},

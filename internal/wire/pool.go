@@ -155,6 +155,8 @@ func (c *codec) poolUnit(v *pool.Unit) {
 // claimKind is recordKind for a claim.
 func claimKind(v *core.Claim) uint64 {
 	switch {
+	case v.Terms != nil && v.Terms.Reservation != "":
+		return kindReservedClaim
 	case v.Terms != nil && v.Terms.Task:
 		return kindTaskClaim
 	case v.Terms != nil && v.Terms.Select != nil:
@@ -210,6 +212,8 @@ func (c *codec) claimOf(kind uint64, v *core.Claim) {
 		c.claimSelect(v)
 	case kindTaskClaim:
 		c.claimTask(v)
+	case kindReservedClaim:
+		c.claimReserved(v)
 	}
 }
 
@@ -220,6 +224,8 @@ func (c *codec) definitionOf(kind uint64, v *leasehold.Definition) {
 		c.unitLimits(&v.Limits)
 	case kindIdleDefinition:
 		c.idleRules(v)
+	case kindStartDefinition:
+		c.onReservation(v)
 	}
 }
 
@@ -238,6 +244,8 @@ func (c *codec) limitsOutcome(kind uint64, v *core.Outcome) {
 	switch {
 	case v.Answer.Definition == nil:
 		c.fail("definition", "it is missing, and then the record is of another kind")
+	case kind == kindStartOutcome:
+		c.onReservation(v.Answer.Definition)
 	case kind == kindIdleOutcome:
 		c.idleRules(v.Answer.Definition)
 	default:
@@ -248,6 +256,8 @@ func (c *codec) limitsOutcome(kind uint64, v *core.Outcome) {
 // definitionKind returns the kind of a definition: the oldest that has all its parts.
 func definitionKind(d *leasehold.Definition) uint64 {
 	switch {
+	case d.OnReservation != 0:
+		return kindStartDefinition
 	case hasIdle(d):
 		return kindIdleDefinition
 	case len(d.Limits) > 0:
@@ -260,6 +270,8 @@ func definitionKind(d *leasehold.Definition) uint64 {
 func definedOutcome(d *leasehold.Definition) uint64 {
 	if d != nil {
 		switch definitionKind(d) {
+		case kindStartDefinition:
+			return kindStartOutcome
 		case kindIdleDefinition:
 			return kindIdleOutcome
 		case kindLimitsDefinition:

@@ -72,14 +72,23 @@ func (d dice) fill(v reflect.Value) {
 		if p.Acquire != nil { // a transaction selects no units, and claims no task
 			selectNothing(p.Acquire)
 			p.Acquire.Task = false
+			p.Acquire.Reservation = ""
 			p.Acquire.Pick = min(p.Acquire.Pick, core.TTLAuto) // nor is its ttl for one that nobody renews
 		}
 	case *core.Acquire:
-		if d.fillKind(v); p.Task {
+		d.fillKind(v)
+		if p.Reservation != "" {
+			p.Task = false
+		}
+		if p.Task {
 			selectNothing(p)
 		}
 	case *core.Terms:
-		if d.fillKind(v); p.Task {
+		d.fillKind(v)
+		if p.Reservation != "" {
+			p.Task = false
+		}
+		if p.Task {
 			p.Select = nil
 		}
 	case *leasehold.Task:
@@ -91,6 +100,7 @@ func (d dice) fill(v reflect.Value) {
 		d.fillKind(v)
 		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
 			a.Definition.Limits, a.Definition.Idle, a.Definition.IdleRelease = nil, 0, 0
+			a.Definition.OnReservation = 0
 		}
 	case *leasehold.Waiter:
 		d.fillKind(v)
@@ -98,6 +108,9 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.Error:
 		d.fillKind(v)
 		p.ForecastError = 0
+	case *leasehold.AtStart:
+		*p = leasehold.AtStart(d.IntN(1 + int(atStarts.last)))
+	case **leasehold.Upcoming: // part of no format
 	case *leasehold.LimitBy:
 		*p = leasehold.LimitBy(d.IntN(1 + int(limitsBy.last)))
 	case *pool.Unit:

@@ -202,7 +202,7 @@ func covers(t testing.TB, state *core.State) {
 			want = append(want, name)
 		}
 	}
-	for k := leasehold.Kind(kinds.first); k <= leasehold.Kind(kinds.last); k++ {
+	for k := leasehold.Kind(kinds.first); k <= leasehold.AlarmCleared; k++ { // others are of level 4
 		want = append(want, k)
 	}
 	for h := leasehold.How(hows.first); h <= leasehold.How(hows.last); h++ {

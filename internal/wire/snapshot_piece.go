@@ -5,6 +5,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/pool"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
 // The kinds of records. A number is given once and for ever.
@@ -85,6 +86,16 @@ const (
 	kindIdleDefinition = 47
 	kindIdleOutcome    = 48
 	kindUsedEvent      = 49
+
+	kindCalendar    = 50
+	kindReservation = 51
+	kindSeries      = 52
+
+	// A claim of a reservation, a definition that says what happens when one begins, and an outcome that shows one.
+	// Others are as they were before.
+	kindReservedClaim   = 53
+	kindStartDefinition = 54
+	kindStartOutcome    = 55
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -108,32 +119,10 @@ var recordNames = [...]string{
 	kindLimitsOutcome: "limits outcome", kindKind: "kind", kindTask: "task", kindTaskClaim: "task claim",
 	kindUnitUse: "unit use", kindIdleDefinition: "idle definition", kindIdleOutcome: "idle outcome",
 	kindUsedEvent: "used event",
+	kindCalendar:  "calendar", kindReservation: "reservation",
+	kindSeries: "series", kindReservedClaim: "reserved claim", kindStartDefinition: "start definition",
+	kindStartOutcome: "start outcome",
 }
-
-// recordLevel is the feature level that a kind of record came with.
-func recordLevel(kind uint64) uint64 {
-	switch kind {
-	case kindRestored:
-		return levelRestored
-	case kindShelf, kindVersion:
-		return levelValues
-	case kindMark, kindChore, kindTotals, kindSpaceChanged:
-		return levelStated
-	}
-	if kind >= kindPolicy {
-		return levelStated
-	}
-	return levelFirst
-}
-
-// ofNoSpace reports whether records of a kind belong to the whole state.
-func ofNoSpace(kind uint64) bool {
-	return kind == kindHead || kind == kindRestored || kind == kindTotals ||
-		kind >= kindPolicy && kind <= kindCertificate || kind >= kindRevocation && kind <= kindWithdrawal
-}
-
-// isSpaceHead reports whether records of a kind begin a namespace.
-func isSpaceHead(kind uint64) bool { return kind == kindSpaceHead || kind == kindSpaceChanged }
 
 // recordKind returns the number under which a piece is written; kindEnd if it has none. Of two
 // layouts for one type, the older is used when it has room for everything.
@@ -196,7 +185,7 @@ func recordKind(value any) uint64 {
 	case *core.UnitUse:
 		return kindUnitUse
 	}
-	return accessKind(value)
+	return plannedKind(value)
 }
 
 // owned returns the kind of what somebody owns, or of what nobody does.
@@ -218,19 +207,19 @@ func newRecord(kind uint64) any {
 		return new(core.Session)
 	case kindResource:
 		return new(core.Resource)
-	case kindClaim, kindSelectClaim, kindTaskClaim:
+	case kindClaim, kindSelectClaim, kindTaskClaim, kindReservedClaim:
 		return new(core.Claim)
 	case kindEndedClaim, kindOwnedEndedClaim:
 		return new(core.EndedClaim)
 	case kindEndedSession, kindOwnedEndedSession:
 		return new(core.EndedSession)
-	case kindOutcome, kindRecordOutcome, kindLimitsOutcome, kindIdleOutcome:
+	case kindOutcome, kindRecordOutcome, kindLimitsOutcome, kindIdleOutcome, kindStartOutcome:
 		return new(core.Outcome)
 	case kindRecord:
 		return new(leasehold.Record)
 	case kindEvent, kindOwnedEvent, kindUsedEvent:
 		return new(leasehold.Event)
-	case kindDefinition, kindLimitsDefinition, kindIdleDefinition:
+	case kindDefinition, kindLimitsDefinition, kindIdleDefinition, kindStartDefinition:
 		return new(leasehold.Definition)
 	case kindAlarm:
 		return new(core.Alarm)
@@ -256,6 +245,12 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Task)
 	case kindUnitUse:
 		return new(core.UnitUse)
+	case kindCalendar:
+		return new(core.Calendar)
+	case kindReservation:
+		return new(reservation.Reservation)
+	case kindSeries:
+		return new(reservation.Series)
 	}
 	return newAccess(kind)
 }
@@ -288,7 +283,7 @@ func (c *codec) record(kind uint64, value any) {
 		switch kind {
 		case kindRecordOutcome:
 			c.recordOutcome(v)
-		case kindLimitsOutcome, kindIdleOutcome:
+		case kindLimitsOutcome, kindIdleOutcome, kindStartOutcome:
 			c.limitsOutcome(kind, v)
 		}
 	case *leasehold.Event:
@@ -322,7 +317,7 @@ func (c *codec) record(kind uint64, value any) {
 	case *leasehold.Task:
 		c.task(v)
 	default:
-		c.accessPiece(value)
+		c.reservationPiece(value)
 	}
 }
 

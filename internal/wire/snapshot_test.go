@@ -97,11 +97,12 @@ func appendRecord(t testing.TB, r core.Piece) []byte {
 
 func appendRecordAt(t testing.TB, level uint64, r core.Piece) []byte {
 	t.Helper()
-	w := snapshotWriter{codec: codec{writing: true, level: level}, w: io.Discard}
+	var sent bytes.Buffer // a large one is sent at once
+	w := snapshotWriter{codec: codec{writing: true, level: level}, w: &sent}
 	if err := w.write(r); err != nil {
 		t.Fatal(err)
 	}
-	return w.b
+	return append(sent.Bytes(), w.b...)
 }
 
 func decodeRecord(t testing.TB, b []byte) core.Piece {

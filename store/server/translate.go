@@ -106,7 +106,9 @@ func stateOf(name string) leasehold.State { return named(name, leasehold.Availab
 
 func howOf(name string) leasehold.How { return named(name, leasehold.Released, leasehold.Abandoned) }
 
-func kindOf(name string) leasehold.Kind { return named(name, leasehold.Queued, leasehold.AlarmCleared) }
+func kindOf(name string) leasehold.Kind {
+	return named(name, leasehold.Queued, leasehold.ReservationCancelled)
+}
 
 // named returns the value between first and last with a name; 0 if there is none, as in the answer of
 // a newer server.

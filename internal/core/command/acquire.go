@@ -42,6 +42,10 @@ type Acquire struct {
 
 	// Task says that Resource is a folder, and that the next task in it is asked for. It is for level 4 on.
 	Task bool
+
+	// Reservation is the id of the reservation that this claims, or of the series whose current or next one it does. It
+	// says how many slots, and which. It is for level 4 on.
+	Reservation string
 }
 
 // An Item is one resource that is asked for.
@@ -80,6 +84,7 @@ func (c *Acquire) Validate() error {
 		text("reason", c.Reason), text("session", c.Session), text("party", c.Party), foreign(c.Foreign),
 		labels(c.Labels), within("wait", c.Wait, leasehold.MaxWait), within("grace", c.Grace, leasehold.MaxGrace),
 		within("hold limit", c.HoldLimit, leasehold.MaxHold), priority(c.Priority), c.Request.validate(),
+		c.validateClaim(),
 	)
 	switch {
 	case err != nil:

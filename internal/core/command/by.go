@@ -27,6 +27,8 @@ func SignedBy(c Command, principal string) Command {
 		return signed(c, func(c *PutTask) { c.By = principal })
 	case *ReportUse:
 		return signed(c, func(c *ReportUse) { c.By = principal })
+	case *CancelReservation:
+		return signed(c, func(c *CancelReservation) { c.By = principal })
 	case *SetCaps:
 		return signed(c, func(c *SetCaps) { c.By = principal })
 	case *EndQuarantine:

@@ -42,6 +42,7 @@ const (
 	FieldLimits
 	FieldIdle
 	FieldIdleRelease
+	FieldOnReservation
 
 	allFields = 1<<iota - 1
 )
@@ -49,7 +50,8 @@ const (
 // IsChange reports whether a command has what came with level 4.
 func (c *Define) IsChange() bool {
 	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0 ||
-		c.Definition.Idle != 0 || c.Definition.IdleRelease != 0
+		c.Definition.Idle != 0 || c.Definition.IdleRelease != 0 ||
+		c.Definition.OnReservation != 0
 }
 
 // Over returns the definition that a command makes of the one that was there; nil: there was none.
@@ -92,6 +94,9 @@ func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
 	if c.Fields&FieldIdleRelease != 0 {
 		d.IdleRelease = c.Definition.IdleRelease
 	}
+	if c.Fields&FieldOnReservation != 0 {
+		d.OnReservation = c.Definition.OnReservation
+	}
 	return d
 }
 
@@ -100,7 +105,8 @@ func SameDefinition(a, b *leasehold.Definition) bool {
 	return a.Path == b.Path && a.Capacity == b.Capacity && slices.Equal(a.Units, b.Units) &&
 		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
 		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean && slices.Equal(a.Limits, b.Limits) &&
-		a.Idle == b.Idle && a.IdleRelease == b.IdleRelease
+		a.Idle == b.Idle && a.IdleRelease == b.IdleRelease &&
+		a.OnReservation == b.OnReservation
 }
 
 // Undefine takes a definition away.
@@ -155,6 +161,8 @@ func CheckDefinition(d *leasehold.Definition) error {
 		return invalid("the default ttl %v is longer than the largest, %v", d.DefaultTTL, d.LargestTTL)
 	case d.Unclean > leasehold.AwaitAcknowledgement:
 		return invalid("unknown consequence of an unclean end; known are allow, warn and acknowledge")
+	case d.OnReservation > leasehold.EndAtStart:
+		return invalid("unknown consequence of a reservation; known are wait, warn and end")
 	}
 	return firstError(
 		name("path", d.Path), units(d.Units), optionalTTL(d.DefaultTTL), optionalTTL(d.LargestTTL),

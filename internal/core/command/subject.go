@@ -44,6 +44,9 @@ func ReadableSubject(subject string) string {
 // an acquire waits, since a client that sends it again has less time left, and its ids, which a door
 // may have made.
 func details(c Command) []any {
+	if own, ok := c.(interface{ details() []any }); ok {
+		return own.details()
+	}
 	switch c := c.(type) {
 	case *OpenSession:
 		return list(c.TTL)
@@ -52,6 +55,9 @@ func details(c Command) []any {
 			list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
 		if c.MayExpire {
 			all = append(all, list(c.MayExpire)...)
+		}
+		if c.Reservation != "" {
+			all = append(all, list(c.Reservation)...)
 		}
 		return append(all, c.selected()...)
 	case *CloseSession:
@@ -84,12 +90,6 @@ func details(c Command) []any {
 			return append(defined(&c.Definition), list(c.Fields, c.KeepSlots, c.IfRevision)...)
 		}
 		return defined(&c.Definition)
-	case *SetUnits:
-		return c.details()
-	case *Drain:
-		return list(c.Units, c.Why)
-	case *PutTask:
-		return list(c.Value, c.Priority, c.Attempts)
 	case *FinishTask:
 		return list(c.Token, c.Failed, c.Result)
 	case *ReportUse:
@@ -127,6 +127,9 @@ func defined(d *leasehold.Definition) []any {
 	if d.Idle != 0 || d.IdleRelease != 0 {
 		all = append(all, list(d.Idle, d.IdleRelease)...)
 	}
+	if d.OnReservation != 0 {
+		all = append(all, list(d.OnReservation)...)
+	}
 	return all
 }
 
@@ -142,6 +145,8 @@ func (c *Acquire) selected() (all []any) {
 	}
 	return all
 }
+
+func (c *PutTask) details() []any { return list(c.Value, c.Priority, c.Attempts) }
 
 func (c *SetUnits) details() []any {
 	all := list(c.Host, len(c.Units))

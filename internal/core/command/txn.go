@@ -339,6 +339,8 @@ func (o *Op) validateAcquire(c *Txn) error {
 		return invalid("a transaction takes no lease that nobody renews: say its ttl")
 	case a.Task:
 		return invalid("a transaction claims no task: claim it first, and name the lease")
+	case a.Reservation != "":
+		return invalid("a transaction claims no reservation: acquire it by itself")
 	case a.Selects():
 		return invalid("a transaction takes any units of a pool: leave where, spread and units out")
 	}

@@ -247,8 +247,8 @@ func (j *Judge) May(c core.Command, a *access.Asker) Verdict {
 		return j.record(a, access.RecordWrite, spot{c.Namespace, c.Path})
 	case *core.Txn:
 		return j.txn(a, c)
-	case *core.Define, *core.Undefine, *core.SetUnits, *core.Drain, *core.ReportUse, *core.Acknowledge,
-		*core.ChangeAccess:
+	case *core.Define, *core.Undefine, *core.SetUnits, *core.Drain, *core.ReportUse, *core.Reserve,
+		*core.CancelReservation, *core.Acknowledge, *core.ChangeAccess:
 		return no // no role here has these but root's
 	}
 	return unknown

@@ -1,0 +1,372 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
+	"github.com/leasehold/leasehold/internal/core/reservation"
+)
+
+// A reservation is a promise that a resource will be kept for somebody from a moment of the calendar on. It is no
+// lease, and gives nobody a right: it is claimed by an acquire, whose grant is like any other. What happens when its
+// moment comes is in reserve_date.go, and how it is claimed in reserve_claim.go.
+
+// reserve plans a reservation, or a series of them. The same once more changes nothing: no revision, no event.
+func (s *State) reserve(c *Reserve) Answer {
+	if failure := s.mayPool("reservations"); failure != nil {
+		return Answer{Err: failure}
+	}
+	if c.Extends() {
+		return s.extendSeries(c)
+	}
+	sp, failure := s.makeSpace(c.Namespace)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	if again, failure := sameReservation(sp, c); again || failure != nil {
+		return Answer{Err: failure}
+	}
+	if failure := s.mayReserve(sp, c); failure != nil {
+		return Answer{Err: failure}
+	}
+	list, failure := s.plan(sp, c)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	if c.Rule != nil {
+		sp.reservations.SetSeries(&reservation.Series{ID: c.ID, Resource: c.Resource, Holder: c.Holder,
+			Reason: c.Reason, Slots: uint32(c.Slots), Select: c.Select, Rule: *c.Rule, Expanded: c.To,
+			Owner: s.permit.OwnerOf(takeVerb(c.Slots), sp.name, c.Resource, c.Holder)})
+	}
+	for _, r := range list {
+		s.addReservation(sp, r)
+	}
+	if len(list) == 0 {
+		s.emit(sp, &leasehold.Event{Kind: leasehold.Reserved, Resource: c.Resource, ID: c.ID, Holder: c.Holder,
+			Reason: c.Reason})
+	}
+	s.keepDates()
+	return Answer{}
+}
+
+// sameReservation reports whether an id names what is asked for already, and refuses one that names something else.
+func sameReservation(sp *space, c *Reserve) (again bool, failure *leasehold.Error) {
+	r, series := sp.reservations.Get(c.ID), sp.reservations.SeriesOf(c.ID)
+	switch {
+	case r == nil && series == nil:
+		return false, nil
+	case r != nil && c.Rule == nil && r.Resource == c.Resource && r.Holder == c.Holder &&
+		int(r.Slots) == c.Slots && (c.From == 0 || c.From == r.From) && r.From.Add(c.Length) == r.Until:
+		return true, nil
+	case series != nil && c.Rule != nil && series.Resource == c.Resource && series.Holder == c.Holder &&
+		int(series.Slots) == c.Slots && sameRule(&series.Rule, c.Rule):
+		return true, nil
+	}
+	return false, refuse(leasehold.Refused, "reservation id %q is used already: choose another", c.ID).Err
+}
+
+// sameRule compares rules: moments may be equal and not the same value.
+func sameRule(a, b *leasehold.Rule) bool {
+	return a.Zone == b.Zone && a.Days == b.Days && a.At == b.At && a.Length == b.Length && a.Until.Equal(b.Until)
+}
+
+// mayReserve refuses what could never be kept, and what would be too much.
+func (s *State) mayReserve(sp *space, c *Reserve) *leasehold.Error {
+	d := sp.definition(c.Resource)
+	capacity := sp.capacity(c.Resource, nil, d)
+	item := Item{Resource: c.Resource, ID: c.ID, Slots: c.Slots, Select: c.Select}
+	switch {
+	case c.Slots > 0 && capacity == 0:
+		return refuse(leasehold.Refused, "nobody said how many slots %s has: define its capacity, or reserve all of it",
+			c.Resource).Err
+	case c.Slots > 0 && c.Slots > capacity:
+		return s.tooManySlots(item, capacity)
+	case d.HoldLimit != 0 && c.Length > d.HoldLimit:
+		return refuse(leasehold.Refused, "%s is held for at most %s, and this reservation is %s long", c.Resource,
+			left(Time(d.HoldLimit)), left(Time(c.Length))).Err
+	case sp.mirrored(c.Resource) != "":
+		return refuse(leasehold.Refused, "%s shows its waiters in the order in which they came, as records below %s: "+
+			"nobody goes before others", c.Resource, sp.mirrored(c.Resource)).Err
+	case sp.reservations.Len()+max(1, len(c.Starts)) > leasehold.MaxReservations:
+		return refuse(leasehold.Limited, "the namespace has %d reservations: at most %d are allowed",
+			sp.reservations.Len(), leasehold.MaxReservations).Err
+	case sp.reservations.Of(c.Resource)+max(1, len(c.Starts)) > leasehold.MaxReservationsOf:
+		return refuse(leasehold.Limited, "%s has %d reservations: at most %d are allowed", c.Resource,
+			sp.reservations.Of(c.Resource), leasehold.MaxReservationsOf).Err
+	case c.Rule != nil && sp.reservations.Recurring() >= leasehold.MaxSeries:
+		return refuse(leasehold.Limited, "the namespace has %d recurring reservations: at most %d are allowed",
+			sp.reservations.Recurring(), leasehold.MaxSeries).Err
+	}
+	return s.maySelect(sp, &Acquire{}, item)
+}
+
+// latePlan is how long ago a reservation may begin: the clocks of those who ask are never quite right.
+const latePlan = time.Minute
+
+// plan makes the reservations that a command asks for, all or none, and changes nothing.
+func (s *State) plan(sp *space, c *Reserve) (list []*reservation.Reservation, failure *leasehold.Error) {
+	starts := c.Starts
+	if c.Rule == nil {
+		starts = []reservation.Moment{c.From}
+		if c.From == 0 {
+			starts[0] = s.date
+		}
+	}
+	for i, from := range starts {
+		switch {
+		case from < s.date.Add(-latePlan):
+			return nil, refuse(leasehold.Refused, "%s is past: a reservation begins now or later",
+				shownMoment(from)).Err
+		case from > s.date.Add(leasehold.ReservationHorizon):
+			return nil, refuse(leasehold.Refused, "%s is too far away: a reservation begins within a year",
+				shownMoment(from)).Err
+		case i > 0 && from < starts[i-1].Add(c.Length):
+			return nil, refuse(leasehold.Refused, "this reservation would begin again at %s, before it ends: make it "+
+				"shorter", shownMoment(from)).Err
+		}
+		r := s.reservation(sp, c, from)
+		if failure := s.conflicts(sp, r); failure != nil {
+			return nil, failure
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// reservation makes one of those that a command asks for. An occurrence has an id that follows from its start, so that
+// it is known again.
+func (s *State) reservation(sp *space, c *Reserve, from reservation.Moment) *reservation.Reservation {
+	r := &reservation.Reservation{ID: c.ID, Resource: c.Resource, Holder: c.Holder, Reason: c.Reason,
+		Slots: uint32(c.Slots), Select: c.Select, From: from, Until: from.Add(c.Length),
+		Owner: s.permit.OwnerOf(takeVerb(c.Slots), sp.name, c.Resource, c.Holder)}
+	if c.Rule != nil {
+		r.ID, r.Series = reservation.Occurrence(c.ID, from), c.ID
+	}
+	return r
+}
+
+// conflicts refuses a reservation for which there is no room, with the next times at which there is. Of a pool it also
+// plans the units.
+func (s *State) conflicts(sp *space, r *reservation.Reservation) *leasehold.Error {
+	s.work.take(s.poolCost(sp, r.Resource))
+	fits, by := s.planned(sp, r, r.From, r.Until)
+	if fits {
+		return nil
+	}
+	length := time.Duration(r.Until - r.From)
+	free := sp.reservations.Free(r.Resource, r.From, length, 3, func(from, until reservation.Moment) bool {
+		another := *r
+		ok, _ := s.planned(sp, &another, from, until)
+		return ok
+	})
+	why := fmt.Sprintf("%s has too little left from %s to %s", r.Resource, shownMoment(r.From), shownMoment(r.Until))
+	if by != nil && s.mayShow(sp, r.Resource) {
+		why = fmt.Sprintf("%s is reserved by %s%s from %s to %s", r.Resource, by.Holder, because(by.Reason),
+			shownMoment(by.From), shownMoment(by.Until))
+	}
+	var times []string
+	for _, at := range free {
+		times = append(times, shownMoment(at))
+	}
+	if len(times) > 0 {
+		why += "; free for " + left(Time(length)) + " from " + strings.Join(times, ", ")
+	}
+	return refuse(leasehold.Held, "%s", why).Err
+}
+
+// planned reports whether there is room for a reservation in a span, and who is in the way. In a pool it notes the
+// units.
+func (s *State) planned(
+	sp *space, r *reservation.Reservation, from, until reservation.Moment,
+) (fits bool, by *reservation.Reservation) {
+	slots, all, one, looked := sp.reservations.Peak(r.Resource, from, until)
+	s.work.take(looked / perUnit)
+	capacity := sp.capacity(r.Resource, nil, sp.definition(r.Resource))
+	switch {
+	case one == nil && !sp.isPart(r.Resource, r.Slots):
+		return true, nil
+	case all || r.Slots == 0 && one != nil || slots+int(r.Slots) > capacity:
+		return false, one
+	case sp.isPart(r.Resource, r.Slots):
+		var taken btree.Set[string]
+		sp.reservations.Overlapping(r.Resource, from, until, func(other *reservation.Reservation) bool {
+			insertAll(&taken, other.Units)
+			return true
+		})
+		return s.planUnits(sp, r, taken), one
+	}
+	return true, nil
+}
+
+// insertAll adds names to a set.
+func insertAll(set *btree.Set[string], names []string) {
+	for _, name := range names {
+		set.Insert(name)
+	}
+}
+
+// planUnits chooses units of a pool for a reservation, without those that are taken, and reports whether there are
+// enough. Those that nobody has now come first.
+func (s *State) planUnits(sp *space, r *reservation.Reservation, taken btree.Set[string]) bool {
+	units := sp.pools.Plan(r.Resource, askOf(r), func(u *pool.Unit) int {
+		switch {
+		case taken.Contains(u.Name):
+			return -1
+		case u.Lease != "":
+			return 1
+		}
+		return 0
+	})
+	if units == nil {
+		return false
+	}
+	r.Units = make([]string, len(units))
+	for i, u := range units {
+		r.Units[i] = u.Name
+	}
+	slices.Sort(r.Units)
+	return true
+}
+
+// askOf returns what a reservation asks for of a pool. The text was checked when it was made.
+func askOf(r *reservation.Reservation) *pool.Ask {
+	sel := r.Select
+	if sel == nil {
+		sel = &leasehold.Select{}
+	}
+	ask, _ := compileAsk(int(r.Slots), sel, nil)
+	return ask
+}
+
+// shownMoment writes a moment in a message.
+func shownMoment(m reservation.Moment) string { return m.Time().Format(time.RFC3339) }
+
+// addReservation files a reservation for which there is room, and tells of it.
+func (s *State) addReservation(sp *space, r *reservation.Reservation) {
+	s.setReservation(sp, r)
+	event := reservationEvent(r, leasehold.Reserved)
+	event.Reason = r.Reason
+	s.emit(sp, event)
+}
+
+// reservationEvent returns an event about a reservation, which its id names.
+func reservationEvent(r *reservation.Reservation, kind leasehold.Kind) *leasehold.Event {
+	return &leasehold.Event{Kind: kind, Resource: r.Resource, ID: r.ID, Holder: r.Holder, Until: r.Until.Time(),
+		Owner: r.Owner}
+}
+
+// extendSeries plans more occurrences of a series. One that conflicts is left out. Two leaders may both ask for it:
+// only the one that knows how far the series was planned is heard.
+func (s *State) extendSeries(c *Reserve) Answer {
+	sp := s.space(c.Namespace)
+	if sp == nil {
+		return Answer{}
+	}
+	series := sp.reservations.SeriesOf(c.ID)
+	if series == nil || series.Expanded != c.After {
+		return Answer{} // it was cancelled, or somebody did it
+	}
+	further := *series
+	further.Expanded = c.To
+	sp.reservations.SetSeries(&further)
+	for _, from := range c.Starts {
+		r := &reservation.Reservation{ID: reservation.Occurrence(series.ID, from), Resource: series.Resource,
+			Holder: series.Holder, Reason: series.Reason, Slots: series.Slots, Select: series.Select, From: from,
+			Until: from.Add(series.Rule.Length), Series: series.ID, Owner: series.Owner}
+		if from < s.date.Add(-latePlan) || sp.reservations.Get(r.ID) != nil {
+			continue
+		}
+		full := sp.reservations.Len() >= leasehold.MaxReservations ||
+			sp.reservations.Of(r.Resource) >= leasehold.MaxReservationsOf
+		failure := s.conflicts(sp, r)
+		if failure == nil && !full {
+			s.addReservation(sp, r)
+			continue
+		}
+		event := reservationEvent(r, leasehold.ReservationCancelled)
+		if event.Reason = "there are too many reservations"; failure != nil {
+			event.Reason = failure.Message
+		}
+		s.emit(sp, event)
+	}
+	s.endSeries(sp, series.ID)
+	s.keepDates()
+	return Answer{}
+}
+
+// endSeries forgets a series of which nothing is left to come.
+func (s *State) endSeries(sp *space, id string) {
+	series := sp.reservations.SeriesOf(id)
+	if series == nil || series.Ends() == 0 || series.Expanded < series.Ends() {
+		return
+	}
+	more := false
+	sp.reservations.Occurrences(id, func(r *reservation.Reservation) bool {
+		more = r.Over == 0
+		return !more
+	})
+	if !more {
+		sp.reservations.DeleteSeries(id)
+	}
+}
+
+// cancelReservation takes a reservation back, or a series and what it has still to come. A lease that claimed one
+// stays.
+func (s *State) cancelReservation(c *CancelReservation) Answer {
+	sp := s.space(c.Namespace)
+	if sp == nil {
+		return noReservation(c.ID)
+	}
+	if sp.reservations.SeriesOf(c.ID) != nil {
+		return s.cancelSeries(sp, c)
+	}
+	r := sp.reservations.Get(c.ID)
+	switch {
+	case r == nil:
+		return noReservation(c.ID)
+	case r.Over != 0:
+		return Answer{} // an earlier try did it, or it ended by itself
+	}
+	s.cancelOne(sp, r, c)
+	s.endSeries(sp, r.Series)
+	return Answer{}
+}
+
+// noReservation answers a request about a reservation that is not there.
+func noReservation(id string) Answer {
+	return refuse(leasehold.NotFound, "reservation %q is unknown: it never was, or it was over long ago", id)
+}
+
+// cancelSeries ends a series. What has begun is in use, or will be freed by itself.
+func (s *State) cancelSeries(sp *space, c *CancelReservation) Answer {
+	series := sp.reservations.SeriesOf(c.ID)
+	var list []*reservation.Reservation
+	sp.reservations.Occurrences(c.ID, func(r *reservation.Reservation) bool {
+		if r.Over == 0 && !r.Begun {
+			list = append(list, r)
+		}
+		return true
+	})
+	sp.reservations.DeleteSeries(c.ID)
+	for _, r := range list {
+		s.cancelOne(sp, r, c)
+	}
+	if len(list) == 0 {
+		s.emit(sp, &leasehold.Event{Kind: leasehold.ReservationCancelled, Resource: series.Resource, ID: series.ID,
+			Holder: series.Holder, By: c.By, Reason: c.Reason, Owner: series.Owner})
+	}
+	return Answer{}
+}
+
+// cancelOne ends a reservation in the name of whoever cancels it.
+func (s *State) cancelOne(sp *space, r *reservation.Reservation, c *CancelReservation) {
+	event := reservationEvent(r, leasehold.ReservationCancelled)
+	event.By, event.Reason = c.By, c.Reason
+	s.endReservation(sp, r, "cancelled", event)
+}

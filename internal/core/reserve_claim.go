@@ -1,0 +1,175 @@
+package core
+
+import (
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/reservation"
+)
+
+// How reservations are claimed. From its start on, slots are kept for whoever will claim a reservation; the claim
+// stands before everybody else in the queue. One that comes before the start waits behind everybody until then.
+
+// The places of claims of reservations in a queue, beyond the priorities that can be asked for.
+const (
+	reservedPriority = leasehold.MaxPriority + 1
+	earlyPriority    = -leasehold.MaxPriority - 1
+)
+
+// early reports whether a waiter claims a reservation that has not begun.
+func (c *Claim) early() bool { return c.Wait != nil && c.Wait.Priority == earlyPriority }
+
+// claimReservation returns an acquire that claims a reservation as one for what is reserved, at the place in the queue
+// that it has.
+func (s *State) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Error) {
+	r := s.findReservation(sp, c.Reservation)
+	if r == nil || !s.mayClaim(r) {
+		return nil, noReservation(c.Reservation).Err
+	}
+	claim, claimed := sp.claims.Get(r.Lease)
+	switch {
+	case r.Over != 0:
+		return nil, refuse(leasehold.Lost, "reservation %s is over: %s", r.ID, r.Why).Err
+	case r.Resource != c.Resource:
+		return nil, refuse(leasehold.Refused, "reservation %s is for %s, not for %s", r.ID, r.Resource, c.Resource).Err
+	case claimed:
+		return nil, refuse(leasehold.Held, "reservation %s is claimed by %s already, with lease %s", r.ID, claim.Holder,
+			claim.ID).Err
+	case sp.mirrored(r.Resource) != "":
+		return nil, refuse(leasehold.Refused, "%s shows its waiters in the order in which they came: nobody goes "+
+			"before others", r.Resource).Err
+	case !r.Begun && c.Wait == 0:
+		return nil, refuse(leasehold.Held, "reservation %s begins at %s: wait for it, or come then", r.ID,
+			shownMoment(r.From)).Err
+	}
+	asked := *c
+	asked.Reservation, asked.Slots, asked.Select = r.ID, int(r.Slots), r.Select
+	if asked.Priority = reservedPriority; !r.Begun {
+		asked.Priority = earlyPriority
+	}
+	s.claiming = r.ID
+	return &asked, nil
+}
+
+// findReservation returns the reservation with an id or, of a series, the one that is first to be claimed; nil if there
+// is none.
+func (s *State) findReservation(sp *space, id string) *reservation.Reservation {
+	if r := sp.reservations.Get(id); r != nil {
+		return r
+	}
+	var found *reservation.Reservation
+	if sp.reservations.SeriesOf(id) != nil {
+		sp.reservations.Occurrences(id, func(r *reservation.Reservation) bool {
+			if r.Over == 0 && r.Lease == "" {
+				found = r
+			}
+			return found == nil
+		})
+	}
+	return found
+}
+
+// claimedBy notes the id of the claim of a reservation.
+func (s *State) claimedBy(sp *space, r *reservation.Reservation, lease string) {
+	claimed := *r
+	claimed.Lease = lease
+	s.setReservation(sp, &claimed)
+}
+
+// kept returns how many slots of a resource are kept for reservations that have begun and that nobody claimed, and
+// whether all of them are. The one that is being claimed right now is left out.
+func (s *State) kept(sp *space, path string) (slots int, all bool) {
+	sp.reservations.Keeping(path, func(r *reservation.Reservation) bool {
+		if r.ID != s.claiming {
+			slots += int(r.Slots)
+			all = all || r.Slots == 0
+		}
+		return true
+	})
+	return slots, all
+}
+
+// keptUnits adds the units of a pool that are kept for reservations to those that rest.
+func (s *State) keptUnits(sp *space, path string, resting *btree.Set[string]) {
+	sp.reservations.Keeping(path, func(r *reservation.Reservation) bool {
+		if r.ID != s.claiming {
+			insertAll(resting, r.Units)
+		}
+		return true
+	})
+}
+
+// keeper returns a reservation for which a resource is kept; nil if there is none.
+func (sp *space) keeper(path string) (found *reservation.Reservation) {
+	sp.reservations.Keeping(path, func(r *reservation.Reservation) bool {
+		found = r
+		return false
+	})
+	return found
+}
+
+// comesFirst brings the claim of a reservation that begins to the head of the queue.
+func (s *State) comesFirst(sp *space, claim *Claim) {
+	first, wait := *claim, *claim.Wait
+	wait.Priority = reservedPriority
+	first.Wait = &wait
+	first.Revision = s.revise(sp)
+	s.dequeue(sp, claim)
+	s.put(sp, &first)
+	s.emit(sp, s.event(sp, &first, leasehold.Moved))
+}
+
+// endsWith bounds a lease that claims a reservation: it is over when that is.
+func (s *State) endsWith(sp *space, c *Claim) {
+	t := c.terms()
+	r := sp.reservations.Get(t.Reservation)
+	if t.Reservation == "" || r == nil {
+		return
+	}
+	if rest := max(1, time.Duration(r.Until-s.date)); t.HoldLimit == 0 || rest < t.HoldLimit {
+		t.HoldLimit = rest
+		c.setTerms(t)
+	}
+}
+
+// unclaim says what becomes of a reservation when its claim ends. A wait that was given up leaves it as it was. A lease
+// that ended uncleanly may be that of a process that died, and comes back.
+func (s *State) unclaim(sp *space, c *Claim, how leasehold.How) {
+	r := sp.reservations.Get(c.terms().Reservation)
+	if r == nil || r.Lease != c.ID {
+		return
+	}
+	died := how == leasehold.ByTTL || how == leasehold.SessionExpired || how == leasehold.Abandoned
+	if !c.waiting() && !died || r.Until <= s.date {
+		s.freeReservation(sp, r, "its lease ended ("+how.String()+")")
+		return
+	}
+	open := *r
+	open.Lease = ""
+	if !c.waiting() {
+		open.ClaimBy = s.date.Add(leasehold.ClaimWithin)
+	}
+	s.setReservation(sp, &open)
+}
+
+// upcoming returns the next reservation of a resource that somebody has, other than its own; nil if none begins within
+// a day.
+func (s *State) upcoming(sp *space, c *Claim) *leasehold.Upcoming {
+	if sp.reservations.Of(c.Resource) == 0 || s.permit != nil && !s.mayShow(sp, c.Resource) {
+		return nil
+	}
+	var next *reservation.Reservation
+	sp.reservations.Overlapping(c.Resource, s.date, s.date.Add(24*time.Hour), func(r *reservation.Reservation) bool {
+		if r.ID != c.terms().Reservation && r.From > s.date && (next == nil || r.From < next.From) {
+			next = r
+		}
+		return true
+	})
+	if next == nil {
+		return nil
+	}
+	return &leasehold.Upcoming{ID: next.ID, Holder: next.Holder, Reason: next.Reason, From: next.From.Time(),
+		Until: next.Until.Time()}
+}

@@ -1,0 +1,312 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/reservation"
+)
+
+// The calendar. Cluster time stops while nobody leads, and a reservation must not begin later for that, so it is judged
+// by the wall clock that the leader writes into each entry. The state keeps the largest that it saw while there are
+// reservations: the calendar never goes back, whatever a clock does. TTLs, hold limits and breaks are on cluster time.
+
+// A date is when the calendar does something to a reservation.
+type date struct {
+	at    reservation.Moment
+	space string
+	id    string
+}
+
+// newDates returns an empty calendar. Things of one moment have a total order, so that all nodes do them alike.
+func newDates() *btree.BTreeG[date] {
+	return btree.NewBTreeGOptions(func(a, b date) bool {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.space, b.space), cmp.Compare(a.id, b.id)) < 0
+	}, noLocks)
+}
+
+// setReservation stores a reservation, with the date on which something happens to it next.
+func (s *State) setReservation(sp *space, r *reservation.Reservation) {
+	s.dropReservation(sp, r.ID)
+	sp.reservations.Set(r)
+	s.dates.Set(date{r.Next(), sp.name, r.ID})
+}
+
+// dropReservation forgets a reservation, if there is one with the id.
+func (s *State) dropReservation(sp *space, id string) {
+	if before := sp.reservations.Get(id); before != nil {
+		s.dates.Delete(date{before.Next(), sp.name, id})
+		sp.reservations.Delete(id)
+	}
+}
+
+// turnPage notes what the wall clock of the leader says.
+func (s *State) turnPage() {
+	if wall := reservation.Moment(s.wall); wall > s.date || s.dates.Len() == 0 {
+		s.date = wall
+	}
+}
+
+// keepDates does what the calendar makes due. Each command does so first, so that none is decided by a reservation that
+// should have begun. What is too much for the entry is left to the next.
+func (s *State) keepDates() {
+	for !s.work.spent() {
+		first, ok := s.dates.Min()
+		if !ok || first.at > s.date {
+			return
+		}
+		s.work.take(lookCost)
+		sp := s.space(first.space)
+		s.keepDate(sp, sp.reservations.Get(first.id))
+	}
+}
+
+// keepDate does to a reservation what is due.
+func (s *State) keepDate(sp *space, r *reservation.Reservation) {
+	switch {
+	case r.Over != 0:
+		s.dropReservation(sp, r.ID)
+	case !r.Begun && !r.Told && r.From > s.date:
+		told := *r
+		told.Told = true
+		s.replanUnits(sp, &told)
+		s.setReservation(sp, &told)
+		s.tellAhead(sp, &told, s.inTheWay(sp, &told))
+	case !r.Begun:
+		s.begin(sp, r)
+	case r.Until <= s.date:
+		s.freeReservation(sp, r, "its time was over")
+	default:
+		s.freeReservation(sp, r, fmt.Sprintf("nobody claimed it within %s",
+			left(Time(leasehold.ClaimWithin))))
+	}
+}
+
+// begin keeps from now on what was reserved, and brings its claim to the head of the queue if it waits already.
+func (s *State) begin(sp *space, r *reservation.Reservation) {
+	begun := *r
+	begun.Told, begun.Begun = true, true
+	// Not from when it should have begun: nobody could claim it while nobody led.
+	begun.ClaimBy = max(r.From, s.date).Add(leasehold.ClaimWithin)
+	s.replanUnits(sp, &begun)
+	s.setReservation(sp, &begun)
+	s.emit(sp, reservationEvent(r, leasehold.ReservationBegun))
+	if begun.Until <= s.date {
+		return // it is over before it could begin
+	}
+	if claim, ok := sp.claims.Get(r.Lease); ok && claim.early() {
+		s.comesFirst(sp, claim)
+	}
+	switch sp.definition(r.Resource).OnReservation {
+	case leasehold.EndAtStart:
+		s.tellAhead(sp, &begun, s.inTheWay(sp, &begun))
+	case leasehold.WarnAtStart:
+		s.askFor(sp, &begun, s.inTheWay(sp, &begun))
+	case leasehold.WaitAtStart:
+	}
+	s.stir(sp, r.Resource)
+}
+
+// freeReservation ends a reservation that nobody uses any longer.
+func (s *State) freeReservation(sp *space, r *reservation.Reservation, why string) {
+	event := reservationEvent(r, leasehold.ReservationFreed)
+	event.Reason = why
+	s.endReservation(sp, r, why, event)
+	s.endSeries(sp, r.Series)
+}
+
+// endReservation ends a reservation, and the wait of its claim, which had its place from it. A lease stays.
+func (s *State) endReservation(sp *space, r *reservation.Reservation, why string, event *leasehold.Event) {
+	over := *r
+	over.Over, over.Why, over.Lease = s.date, why, ""
+	s.setReservation(sp, &over)
+	s.emit(sp, event)
+	if claim, ok := sp.claims.Get(r.Lease); ok && claim.waiting() {
+		s.leave(sp, claim, leasehold.WaitOver)
+	}
+	if r.Begun {
+		s.stir(sp, r.Resource)
+	}
+}
+
+// replanUnits chooses the units of a reservation anew: since they were planned some may have gone, and others may be
+// free that were not.
+func (s *State) replanUnits(sp *space, r *reservation.Reservation) {
+	if !sp.isPart(r.Resource, r.Slots) {
+		return
+	}
+	s.work.take(s.poolCost(sp, r.Resource))
+	var taken btree.Set[string]
+	sp.reservations.Overlapping(r.Resource, r.From, r.Until, func(other *reservation.Reservation) bool {
+		if other.ID != r.ID {
+			insertAll(&taken, other.Units)
+		}
+		return true
+	})
+	s.planUnits(sp, r, taken)
+}
+
+// startOf returns the cluster time at which a reservation begins, if the wall clock goes on as it does.
+func (s *State) startOf(r *reservation.Reservation) Time {
+	return s.now + Time(max(0, r.From-s.date))
+}
+
+// maxInTheWay is how many leases are told, or ended, for one reservation.
+const maxInTheWay = 1024
+
+// inTheWay returns the leases without which a reservation could begin, the newest first. What ends by then anyway is
+// not in the way, nor is a lease of another reservation, since the plan has room for that.
+func (s *State) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) {
+	res, ok := sp.resources.Get(r.Resource)
+	if !ok || !res.held() {
+		return nil
+	}
+	start := s.startOf(r)
+	stays := func(c *Claim) bool {
+		at, how := c.end()
+		return c.terms().Reservation == "" && (at == 0 || how == leasehold.ByTTL || at > start)
+	}
+	if sp.isPart(r.Resource, r.Slots) && res.Claim == "" {
+		return s.onUnits(sp, r, stays)
+	}
+	need := math.MaxInt
+	if r.Slots != 0 && res.Claim == "" {
+		need = s.missing(sp, r, res)
+	}
+	sp.holders(res, func(c *Claim) bool {
+		s.work.take(lookCost)
+		if stays(c) {
+			list = append(list, c)
+		} else if c.terms().Reservation == "" && need != math.MaxInt {
+			need -= int(c.Slots)
+		}
+		return true
+	})
+	slices.Reverse(list)
+	for i, c := range list {
+		if need <= 0 || i == maxInTheWay {
+			return list[:i]
+		}
+		need -= int(c.Slots)
+	}
+	return list
+}
+
+// missing returns how many slots too few will be free when a reservation begins, if nobody leaves.
+func (s *State) missing(sp *space, r *reservation.Reservation, res *Resource) int {
+	used := res.more().shares().used + int(r.Slots)
+	// Those that begin before it, or at the same time, take theirs first.
+	sp.reservations.Overlapping(r.Resource, r.From, r.From+1, func(other *reservation.Reservation) bool {
+		claim, ok := sp.claims.Get(other.Lease)
+		if before := cmp.Or(cmp.Compare(other.From, r.From), cmp.Compare(other.ID, r.ID)) < 0; before &&
+			(!ok || claim.waiting()) {
+			used += int(other.Slots)
+		}
+		return true
+	})
+	return used - sp.capacity(r.Resource, res, sp.definition(r.Resource))
+}
+
+// onUnits returns the leases on the units that are planned for a reservation.
+func (s *State) onUnits(sp *space, r *reservation.Reservation, stays func(*Claim) bool) (list []*Claim) {
+	for _, name := range r.Units {
+		u := sp.pools.Get(r.Resource, name)
+		if u == nil || u.Lease == "" {
+			continue
+		}
+		s.work.take(lookCost)
+		if c, ok := sp.claims.Get(u.Lease); ok && stays(c) && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// tellAhead tells those in the way of a reservation, and sets the break by which their leases end if the definition
+// says that they do.
+func (s *State) tellAhead(sp *space, r *reservation.Reservation, list []*Claim) {
+	if !r.Begun {
+		s.askFor(sp, r, list)
+	}
+	if sp.definition(r.Resource).OnReservation != leasehold.EndAtStart {
+		return
+	}
+	how := &Break{By: r.Holder, Reason: reservedText(r), Period: time.Duration(s.startOf(r) - s.now)}
+	for _, c := range list {
+		if still, ok := sp.claims.Get(c.ID); ok { // another's end may have taken it
+			s.work.take(endCost)
+			s.breakOne(sp, still, how)
+		}
+	}
+}
+
+// askFor sends those in the way of a reservation a message.
+func (s *State) askFor(sp *space, r *reservation.Reservation, list []*Claim) {
+	for _, c := range list {
+		event := s.event(sp, c, leasehold.Asked)
+		event.By, event.Reason = r.Holder, reservedText(r)
+		s.emit(sp, event)
+	}
+}
+
+// reservedText is what those in the way of a reservation read.
+func reservedText(r *reservation.Reservation) string {
+	return fmt.Sprintf("reserved by %s%s from %s to %s", r.Holder, because(r.Reason), shownMoment(r.From),
+		shownMoment(r.Until))
+}
+
+// foretold tells a new holder of the reservation that those in its way were told of before it came.
+func (s *State) foretold(sp *space, c *Claim) *Claim {
+	if sp.reservations.Of(c.Resource) == 0 {
+		return c
+	}
+	var told []*reservation.Reservation
+	sp.reservations.Overlapping(c.Resource, s.date, s.date.Add(leasehold.ReservationNotice),
+		func(r *reservation.Reservation) bool {
+			if r.Told && !r.Begun && r.ID != c.terms().Reservation {
+				told = append(told, r)
+			}
+			return true
+		})
+	for _, r := range told {
+		if slices.ContainsFunc(s.inTheWay(sp, r), func(o *Claim) bool { return o.ID == c.ID }) {
+			s.tellAhead(sp, r, []*Claim{c})
+			c, _ = sp.claims.Get(c.ID)
+		}
+	}
+	return c
+}
+
+// minLook is the least time between two ticks that look at the calendar: the wall clock may go a little slower than
+// cluster time does.
+const minLook = Time(time.Millisecond)
+
+// dueDate returns the cluster time at which the calendar has something to do, if the wall clock goes on as it does;
+// false if it never has.
+func (s *State) dueDate() (Time, bool) {
+	if s.dates == nil || s.dates.Len() == 0 {
+		return 0, false
+	}
+	first, _ := s.dates.Min()
+	if first.at <= s.date {
+		return s.now, true
+	}
+	return s.now + max(minLook, Time(first.at)-Time(s.wall)), true
+}
+
+// moment is the calendar time of a cluster time, for people to read.
+func (s *State) moment(t Time) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, s.wall+int64(t-s.now)).UTC()
+}
+
+// calendar is the time of a stamp's wall clock.
+func calendar(wall int64) time.Time { return time.Unix(0, wall).UTC() }

@@ -25,9 +25,9 @@ const (
 
 // What a TTL may be that is reckoned from learned times.
 const (
-	// RenewedTTL is the most for a holder that renews: it is only how long it takes to notice that it died. It is at
-	// least a minute, whatever pauses were seen so far: a few leases do not show the worst that there can be, and to cut
-	// a job off costs more than to wait for it.
+	// RenewedTTL is the most for a holder that renews: it is only how long it takes to notice that it died. It is
+	// at least a minute, whatever pauses were seen so far: a few leases do not show the worst that there can be,
+	// and to cut a job off costs more than to wait for it.
 	RenewedTTL   = 2 * time.Minute
 	leastRenewed = time.Minute
 	// Twice what nineteen of twenty need is for a holder that does not renew, and at least and at most:

@@ -117,6 +117,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 	without := map[string]string{
 		"leasehold run":        "the output is that of its command",
 		"leasehold elect":      "the output is that of its command",
+		"leasehold claim":      "the output is that of its command",
 		"leasehold pool run":   "the output is that of its command",
 		"leasehold serve":      "it prints its log",
 		"leasehold mcp":        "the output is a protocol",

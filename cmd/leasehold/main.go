@@ -27,6 +27,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/internal/cli/server"
 	"github.com/leasehold/leasehold/internal/cli/state"
+	"github.com/leasehold/leasehold/internal/cli/task"
 	"github.com/leasehold/leasehold/internal/cli/terraform"
 	"github.com/leasehold/leasehold/internal/cli/token"
 	"github.com/leasehold/leasehold/internal/node"
@@ -75,7 +76,7 @@ func (p *program) contents() []cli.Chapter {
 	a := p.App
 	return []cli.Chapter{
 		{Title: "Hold a lease", Commands: []*cobra.Command{
-			run.Run(a), run.Elect(a),
+			run.Run(a), run.Elect(a), run.Claim(a),
 			lease.Acquire(a), lease.Renew(a), lease.Release(a), lease.Change(a),
 		}},
 		{Title: "See what is going on", Commands: []*cobra.Command{
@@ -88,6 +89,7 @@ func (p *program) contents() []cli.Chapter {
 		}},
 		{Title: "Set rules for resources", Commands: []*cobra.Command{
 			resource.Define(a), resource.Undefine(a), resource.Definitions(a), lease.Advise(a), pool.Command(a),
+			task.Command(a),
 		}},
 		{Title: "Keep records", Commands: []*cobra.Command{
 			record.Get(a), record.Put(a), record.Delete(a), record.List(a), record.Versions(a), record.Rollback(a),

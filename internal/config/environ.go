@@ -20,10 +20,15 @@ const (
 
 	// EnvAccessToken has what EnvToken was for leasehold run itself, if that proves who asks.
 	EnvAccessToken = EnvPrefix + "ACCESS_TOKEN"
+
+	// Those of leasehold claim.
+	EnvTask      = EnvPrefix + "TASK"
+	EnvTaskValue = EnvPrefix + "TASK_VALUE"
 )
 
 // ForCommands are all of them.
-var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld, EnvAccessToken}
+var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld, EnvAccessToken, EnvTask,
+	EnvTaskValue}
 
 // environ reads the variables that are ours. An empty one counts as not set:
 // files for containers often cannot leave one out.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -120,6 +121,8 @@ type job struct {
 	silent  bool // no server answers: there is nobody to say goodbye to
 	running atomic.Bool
 	party   string // that of the runs around this one
+
+	taskEnv map[string]string // what the environment says of a task
 
 	failures errorLog               // what went wrong last
 	broken   atomic.Pointer[string] // a break that was announced
@@ -357,6 +360,7 @@ func (e *job) environ(holds []*client.Hold) []string {
 			set[config.EnvName(name)] = value
 		}
 	}
+	maps.Copy(set, e.taskEnv)
 	// The command needs the fencing token under this name, and a leasehold command inside needs to prove who asks.
 	if ours := e.app.Getenv(config.EnvToken); ours != "" && !v1.FencingToken(ours) {
 		set[config.EnvAccessToken] = ours

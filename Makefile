@@ -163,6 +163,9 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
 	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn|TestRestores|TestVersions' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
+trace: ## replay two weeks of jobs with fixed and learned TTLs: the table and the plot of docs/pools.md
+	@$(GO) test -count 1 -v -timeout 30m -run TestLearnedTTLs ./internal/trace -write $(CURDIR)/docs/images/learned-ttls.svg
+
 chaos: ## MINUTES (3) of trouble for three servers; SEED and FAULTS choose which, the report is in bin/chaos
 	@mkdir -p bin/chaos
 	@$(GO) test -count 1 -v -timeout 0 -run '^TestChaos$$' ./test/chaos -minutes $(MINUTES) -seed $(SEED) -faults '$(FAULTS)' -report $(CURDIR)/bin/chaos
@@ -182,4 +185,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build web run stores bench-stores test test-all check format tidy deps peers compat fuzz sim chaos bench bench-quick bench-go load clean
+.PHONY: help build web run stores bench-stores test test-all check format tidy deps peers compat fuzz sim trace chaos bench bench-quick bench-go load clean

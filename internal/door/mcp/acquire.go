@@ -39,11 +39,10 @@ func (a *acquiring) check() error {
 	if n := len(a.Resources); n == 0 || n > maxResources {
 		return door.Invalid("resources has %d names: give 1 to %d", n, maxResources)
 	}
+	if err := a.checkNames(); err != nil {
+		return err
+	}
 	for i, name := range a.Resources {
-		err := door.First(door.CheckName("resource", name, leasehold.MaxName), door.CheckSegments("resource", name))
-		if err != nil {
-			return err
-		}
 		if slices.Contains(a.Resources[:i], name) {
 			return door.Invalid("resources has %s twice: name it once", door.Brief(name))
 		}
@@ -162,7 +161,8 @@ func (a *acquiring) sessionLabels(c *call) leasehold.Labels {
 // other through several requests are found out.
 func (a *acquiring) command(c *call, name string) *core.Acquire {
 	command := &core.Acquire{Namespace: c.namespace, Resource: a.Resources[0], ID: name, Slots: a.Slots,
-		Holder: c.agent.holder, Reason: a.Reason, Session: name, Party: c.agent.prefix + c.agent.holder}
+		Holder: c.agent.holder, Reason: a.Reason, Session: name, Party: c.agent.prefix + c.agent.holder,
+		Task: leasehold.IsTaskFolder(a.Resources[0])}
 	for n, resource := range a.Resources[1:] {
 		command.Also = append(command.Also, core.Item{Resource: resource, ID: leaseID(name, n+1), Slots: a.Slots})
 	}

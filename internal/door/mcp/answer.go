@@ -44,6 +44,7 @@ type held struct {
 	Resource string          `json:"resource"`
 	Token    leasehold.Token `json:"token"`
 	Units    []string        `json:"units,omitempty"`
+	Task     string          `json:"task,omitempty"` // what is to be done, if it is a task
 	Warning  string          `json:"warning,omitempty"`
 }
 
@@ -117,7 +118,7 @@ func (c *call) holds(g *grip) entry {
 	breaking := false
 	for i := range g.leases {
 		l := &g.leases[i]
-		h := held{Resource: l.Resource, Token: l.Token, Units: l.Units}
+		h := held{Resource: l.Resource, Token: l.Token, Units: l.Units, Task: c.taskOf(l)}
 		if l.After != nil {
 			h.Warning = fmt.Sprintf("the lease of %s before yours ended uncleanly (%v): look at what it left",
 				l.After.Holder, l.After.How)

@@ -266,3 +266,38 @@ func TestNoCallLastsFor25Seconds(t *testing.T) {
 		(<-turn).is(statusHeld)
 	})
 }
+
+// Without an atomic claim two agents do one task, and the one that was away completes the task of the next.
+func TestATaskIsClaimedByOneAgentAndFinishedByItsHolder(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		for _, path := range []string{"jobs/a", "jobs/b"} {
+			b.do(&core.PutTask{Namespace: leasehold.DefaultNamespace, Path: path, Value: "resize " + path})
+		}
+		first := b.acquire("ann", "jobs/").is(statusHeld)
+		second := b.acquire("bob", "jobs/").is(statusHeld)
+		if l := first.Leases[0]; l.Resource != "jobs/a" || l.Task != "resize jobs/a" || second.Leases[0].Resource != "jobs/b" {
+			t.Errorf("claimed %+v and %+v", first.Leases, second.Leases)
+		}
+		ticket := b.acquire("eve", "jobs/").is(statusWaiting)
+		for range 11 { // both are away
+			sleep(time.Minute)
+			b.check("eve", ticket.ID)
+		}
+		third := b.check("eve", ticket.ID).is(statusHeld)
+		b.call("ann", "lease_release", `{"ids":["`+first.ID+`"],"outcome":"done"}`).says("it was lost before")
+		state := func() (text string) {
+			_ = b.engine.Read(t.Context(), func(v core.View) {
+				task, _ := v.Task(leasehold.DefaultNamespace, third.Leases[0].Resource)
+				text = task.State.String()
+			})
+			return text
+		}
+		if got := state(); got != "doing" {
+			t.Errorf("after the late result it is %s", got)
+		}
+		b.call("eve", "lease_release", `{"ids":["`+third.ID+`"],"outcome":"done"}`)
+		if got := state(); got != "done" {
+			t.Errorf("it is %s", got)
+		}
+	})
+}

@@ -30,15 +30,17 @@ type ended struct {
 
 // serve gives back what the agent has, and names it.
 func (a *releasing) serve(c *call) (any, error) {
-	if a.Outcome != "" && a.Outcome != "done" && a.Outcome != "unclean" {
-		return nil, door.Invalid("outcome %s is unknown: write done or unclean", door.Brief(a.Outcome))
+	switch a.Outcome {
+	case "", outcomeDone, outcomeFailed, outcomeUnclean:
+	default:
+		return nil, door.Invalid("outcome %s is unknown: write done, failed or unclean", door.Brief(a.Outcome))
 	}
 	if err := c.checkIDs(a.IDs); err != nil {
 		return nil, err
 	}
 	answer := released{Next: "Nothing else is needed.", Warnings: c.warnings}
 	for _, id := range a.IDs {
-		e, err := c.release(id, a.Outcome == "unclean")
+		e, err := c.release(id, a.Outcome)
 		if err != nil {
 			return nil, err
 		}
@@ -49,11 +51,19 @@ func (a *releasing) serve(c *call) (any, error) {
 	return answer, nil
 }
 
+// What an agent says of its work. Done and failed are the states of a task that ends so.
+const (
+	outcomeDone    = "done"
+	outcomeFailed  = "failed"
+	outcomeUnclean = "unclean"
+)
+
 // lostBefore is how the result begins of a release that came too late.
 const lostBefore = "it was lost before"
 
 // release ends one grip. What it was about is read first, since afterwards it is gone.
-func (c *call) release(id string, unclean bool) (e ended, err error) {
+func (c *call) release(id, outcome string) (e ended, err error) {
+	unclean := outcome == outcomeUnclean
 	e = ended{ID: id, Result: "released"}
 	var g grip
 	err = c.look(func(v core.View) { g, e.Resources = c.find(v, id), c.pathsOf(v, id) })
@@ -65,6 +75,9 @@ func (c *call) release(id string, unclean bool) (e ended, err error) {
 	}
 	if len(e.Resources) > 0 {
 		c.resource = e.Resources[0]
+	}
+	if err := c.finishTask(&g, outcome); err != nil && !gone(err) {
+		return e, err
 	}
 	_, err = c.do(&core.CloseSession{Namespace: c.namespace, ID: id, Abandon: unclean})
 	if gone(err) {

@@ -10,7 +10,8 @@ const instructions = "Leases say who may work on what. Before you change somethi
 
 const (
 	acquireText = "Take leases on named resources, all or none, before you change them. Names: repo/NAME:path for " +
-		"files, task/ID, port/N, env/NAME, … Answers held, with a fencing token for what you write to; or waiting, " +
+		"files, port/N, env/NAME, …; FOLDER/ claims its next task. Answers held, with a fencing token for what you " +
+		"write to; or waiting, " +
 		"with a ticket: position, forecast, who holds it and why. Only held may be worked on."
 	checkText = "Renew your leases and keep the place of your tickets. Says for each: held, waiting or lost, how " +
 		"long it lasts, and messages from people such as \"please release\"."
@@ -38,8 +39,8 @@ const (
 			"description": "wait in this call for the turn of one ticket"}}`
 	releaseSchema = `{
 		"ids": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 64},
-		"outcome": {"enum": ["done", "unclean"],
-			"description": "unclean: work stopped half-way; the next holder may be warned"}}`
+		"outcome": {"enum": ["done", "failed", "unclean"],
+			"description": "of a task: done or failed, else others do it again; unclean: work stopped half-way"}}`
 	listSchema = `{
 		"prefix": {"type": "string", "description": "of names"},
 		"holder": {"type": "string", "description": "* matches anything"}}`

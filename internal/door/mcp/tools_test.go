@@ -94,7 +94,7 @@ func TestBadArguments(t *testing.T) {
 	}
 	b.call("", "lease_list", `{}`).fails(leasehold.Invalid, AgentHeader)
 	b.call("ann", "lease_release", `{"ids":["`+newAgent("", "ann").id("1")+`"],"outcome":"bad"}`).fails(leasehold.Invalid,
-		"done or unclean")
+		"done, failed or unclean")
 }
 
 // The same request of the same agent is one request; that of another agent, or of another principal, is not.

@@ -69,6 +69,9 @@ test-all: format ## the other tests: real processes, chaos, databases, Terraform
 	    $(GO) test $(LIMIT) -vet all -p 1 -json $$plain; \
 	} 2>&1 | $(GO) run ./internal/testreport
 
+gpu: build ## pools with the cards of this machine; says so if there are none
+	@test/gpu/run.sh
+
 check: format ## go vet and gofmt; the tests run both as well
 	@$(GO) vet $(PACKAGES)
 
@@ -185,4 +188,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build web run stores bench-stores test test-all check format tidy deps peers compat fuzz sim trace chaos bench bench-quick bench-go load clean
+.PHONY: help build web gpu run stores bench-stores test test-all check format tidy deps peers compat fuzz sim trace chaos bench bench-quick bench-go load clean

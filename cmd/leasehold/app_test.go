@@ -119,6 +119,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		"leasehold elect":      "the output is that of its command",
 		"leasehold claim":      "the output is that of its command",
 		"leasehold pool run":   "the output is that of its command",
+		"leasehold pool adopt": "it waits for a process, and prints nothing",
 		"leasehold serve":      "it prints its log",
 		"leasehold mcp":        "the output is a protocol",
 		"leasehold top":        "it draws on a terminal; list --watch -o json is for programs",

@@ -63,6 +63,8 @@ var scenes = map[string]scene{
 	"move":        {replace: map[string]string{"2m4kq1c9": "bobs"}},
 	"pool":        {before: pooled.before, replace: map[string]string{"./train.sh": "./train"}},
 	"pool drain":  pooled,
+	"pool agent": {follows: true, before: pooled.before,
+		replace: map[string]string{"/usr/bin/nvidia-smi": "./nvidia-smi"}},
 	"pool list":   pooled,
 	"pool run":    pooled,
 	"pool status": {before: pooled.before, replace: map[string]string{" -N lab": ` -N "$LEASEHOLD_NAMESPACE"`}},
@@ -82,6 +84,7 @@ var scenes = map[string]scene{
 // elsewhere says why an example is not run here, by how it begins, and in which file its command is.
 var elsewhere = []struct{ prefix, why, file string }{
 	{"leasehold top", "it draws on a terminal", "top_linux_test.go"},
+	{"leasehold pool adopt", "it needs a process on a card", "testdata/walk_pool.txtar"},
 	{"leasehold state", "it needs states that Terraform wrote", "testdata/state.txtar"},
 	{"leasehold terraform", "it needs a door of its own", "testdata/state.txtar"},
 	{"leasehold run --terraform", "it needs something like Terraform", "testdata/run-terraform.txtar"},
@@ -249,9 +252,10 @@ func exampleDir(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"deploy.sh": "exit 0", "migrate": "exit 0", "report": "exit 0", "backup": "exit 0", "scheduler": "exit 0",
-		"train":            "exit 0",
-		"test":             "exit 0",
-		"nvidia-smi":       "[ \"$1\" = -L ] || printf 'GPU-5f1c, NVIDIA H100 80GB HBM3, 81559\\nGPU-77aa, NVIDIA H100 80GB HBM3, 81559\\n'",
+		"train": "exit 0",
+		"test":  "exit 0",
+		"nvidia-smi": "case \"$1\" in -L|*compute*) exit;; *util*) use=', 97, 40000';; esac; " +
+			"for card in GPU-5f1c GPU-77aa; do echo \"$card, NVIDIA H100 80GB HBM3, 81559$use\"; done",
 		"phones.txt":       "pixel-1 os=android\npixel-2 os=android\n",
 		"serve-as-primary": "exit 0", "page-somebody": "exit 0", "ssh": `shift; exec sh -c "$*"`,
 		"etc.yaml": "", "new.yaml": "", "state.json": "{}",

@@ -42,6 +42,9 @@ func execute() int {
 		run.Guard()
 		return 0
 	}
+	if len(os.Args) > 2 && os.Args[1] == run.AwaitName {
+		return run.Await(os.Args[2:])
+	}
 	if len(os.Args) > 2 && os.Args[1] == run.GateName {
 		return child.Begin(os.Args[2:])
 	}

@@ -17,6 +17,7 @@ const (
 	EnvExpires  = EnvPrefix + "EXPIRES"
 	EnvUnits    = EnvPrefix + "UNITS"
 	EnvHeld     = EnvPrefix + "HELD"
+	EnvAdopts   = EnvPrefix + "ADOPTS" // processes that the lease was taken for, by their numbers with commas
 
 	// EnvAccessToken has what EnvToken was for leasehold run itself, if that proves who asks.
 	EnvAccessToken = EnvPrefix + "ACCESS_TOKEN"
@@ -27,8 +28,8 @@ const (
 )
 
 // ForCommands are all of them.
-var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld, EnvAccessToken, EnvTask,
-	EnvTaskValue}
+var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld, EnvAdopts, EnvAccessToken,
+	EnvTask, EnvTaskValue}
 
 // environ reads the variables that are ours. An empty one counts as not set:
 // files for containers often cannot leave one out.

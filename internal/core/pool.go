@@ -55,6 +55,7 @@ func (s *State) setUnits(c *SetUnits) Answer {
 	return Answer{}
 }
 
+// mayPool refuses what came with pools while the cluster is at an older level.
 func (s *State) mayPool(what string) *leasehold.Error {
 	if s.atLeast(Level4) {
 		return nil

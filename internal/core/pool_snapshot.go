@@ -36,6 +36,7 @@ func restorePool(sp *space, piece any) error {
 	return restoreUnit(sp, piece.(*pool.Unit))
 }
 
+// restoreUse puts the use of a unit back. The unit itself came before it.
 func restoreUse(sp *space, piece *UnitUse) error {
 	u := sp.pools.Get(piece.Pool, piece.Unit)
 	if u == nil || u.Use != nil {
@@ -47,6 +48,7 @@ func restoreUse(sp *space, piece *UnitUse) error {
 	return nil
 }
 
+// restoreUnit puts a unit back. Which lease has it is found out when the lease comes.
 func restoreUnit(sp *space, u *pool.Unit) error {
 	if sp.pools.Get(u.Pool, u.Name) != nil {
 		return fmt.Errorf("snapshot has unit %q of %q twice", u.Name, u.Pool)

@@ -34,6 +34,7 @@ func (v *view) Pool(namespace, path string, q PoolQuery) (status leasehold.PoolS
 	return status, true
 }
 
+// poolUnits shows one page of units. One that is held as part of an exclusive lease is shown as held by that.
 func (v *view) poolUnits(sp *space, r *Resource, q PoolQuery, status *leasehold.PoolStatus) {
 	resting := restingUnits(r.more().resting(v.s.now))
 	var after *pool.Unit

@@ -21,6 +21,7 @@ const (
 	minStranger    = 3
 )
 
+// setUnits says which units a host has.
 func (c *codec) setUnits(v *core.SetUnits) {
 	c.text("namespace", &v.Namespace)
 	c.text("resource", &v.Resource)
@@ -31,12 +32,14 @@ func (c *codec) setUnits(v *core.SetUnits) {
 	c.request(&v.Request)
 }
 
+// hostUnit is a unit as its host describes it.
 func (c *codec) hostUnit(v *core.HostUnit) {
 	c.text("name", &v.Name)
 	c.labels("labels", &v.Labels)
 	c.text("unfit", &v.Unfit)
 }
 
+// drain keeps units from being granted.
 func (c *codec) drain(v *core.Drain) {
 	c.text("namespace", &v.Namespace)
 	c.text("resource", &v.Resource)
@@ -61,6 +64,7 @@ func (c *codec) selections(v *core.Acquire) {
 	}
 }
 
+// selection is which units one resource of an acquire asks for, if it says so.
 func (c *codec) selection(v **leasehold.Select) {
 	if present(c, "select", v) {
 		c.text("where", &(*v).Where)
@@ -69,12 +73,14 @@ func (c *codec) selection(v **leasehold.Select) {
 	}
 }
 
+// unitLimits is a list of limits in what is only written if there are some.
 func (c *codec) unitLimits(v *[]leasehold.UnitLimit) {
 	if c.anyLimits(v); len(*v) == 0 && c.fault == nil {
 		c.fail("limits", "there are none, and then this is of another kind")
 	}
 }
 
+// anyLimits is a list of limits, which may be empty.
 func (c *codec) anyLimits(v *[]leasehold.UnitLimit) {
 	list(c, "limits", v, minLimit, func(l *leasehold.UnitLimit) {
 		c.oneOf("by", (*uint8)(&l.By), limitsBy)
@@ -118,6 +124,8 @@ func poolKind(command core.Command) uint64 {
 	return kindReportUse
 }
 
+// poolCommand is command for those about units. They are apart because the switches over all commands are as long as a
+// function may be.
 func (c *codec) poolCommand(command core.Command) {
 	switch v := command.(type) {
 	case *core.SetUnits:
@@ -240,6 +248,7 @@ func (c *codec) claimSelect(v *core.Claim) {
 	}
 }
 
+// limitsOutcome is what the definition that an outcome shows adds to those of older levels.
 func (c *codec) limitsOutcome(kind uint64, v *core.Outcome) {
 	switch {
 	case v.Answer.Definition == nil:

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -62,16 +61,16 @@ func readUnits(r io.Reader) (units []pools.HostUnit, err error) {
 // cards asks nvidia-smi for the cards of this machine. A card that is split by MIG is as many units as it has
 // instances: the whole card cannot be used then.
 func cards(ctx context.Context) ([]pools.HostUnit, error) {
-	table, err := exec.CommandContext(ctx, nvidiaSMI, "--query-gpu=uuid,name,memory.total",
-		"--format=csv,noheader,nounits").Output()
+	program := smi{nvidiaSMI, largestWait}
+	table, err := program.run(ctx, "--query-gpu=uuid,name,memory.total", csv)
 	if err != nil {
-		return nil, fmt.Errorf("nvidia-smi cannot be asked for the cards: %w", err)
+		return nil, err
 	}
-	list, err := exec.CommandContext(ctx, nvidiaSMI, "-L").Output()
+	list, err := program.run(ctx, "-L")
 	if err != nil {
-		return nil, fmt.Errorf("nvidia-smi -L cannot be asked for the cards: %w", err)
+		return nil, err
 	}
-	return parseCards(string(table), instances(string(list)))
+	return parseCards(table, instances(list))
 }
 
 // parseCards reads what nvidia-smi says of each card: UUID, name and MiB of memory.

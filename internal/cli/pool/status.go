@@ -79,7 +79,16 @@ func printPool(a *cli.App, pool *pools.Pool) error {
 
 // printUnits prints a row for each unit.
 func printUnits(a *cli.App, units []pools.Unit) error {
-	columns := []cli.Column{{Name: "HOST"}, {Name: "UNIT"}, {Name: "STATE"}, {Name: "HOLDER"}, {Name: "WHY"}}
+	columns := []cli.Column{{Name: "HOST"}, {Name: "UNIT"}, {Name: "STATE"}, {Name: "HOLDER"}}
+	reported := slices.ContainsFunc(units, func(u pools.Unit) bool { return u.Use != nil })
+	if reported {
+		columns = append(columns, cli.Column{Name: "USE"})
+	}
+	columns = append(columns, cli.Column{Name: "WHY"})
+	if a.Output == cli.FormatWide && reported {
+		columns = append(columns, cli.Column{Name: "MEMORY"}, cli.Column{Name: "REPORTED"}, cli.Column{Name: "BUSY"},
+			cli.Column{Name: "IDLE"}, cli.Column{Name: "STRANGERS"})
+	}
 	if a.Output == cli.FormatWide {
 		columns = append(columns, cli.Column{Name: "LEASE"}, cli.Column{Name: "LAST HOLDER"})
 	}
@@ -90,13 +99,59 @@ func printUnits(a *cli.App, units []pools.Unit) error {
 		if u.Lease == "" {
 			holder, last = "", u.Holder
 		}
-		row := []string{u.Host, u.Name, u.State, holder, u.Why}
+		row := []string{u.Host, u.Name, u.State, holder}
+		if reported {
+			row = append(row, useText(a, u.Use))
+		}
+		row = append(row, u.Why)
+		if a.Output == cli.FormatWide && reported {
+			row = append(row, wideUse(a, u.Use)...)
+		}
 		if a.Output == cli.FormatWide {
 			row = append(row, u.Lease, last)
 		}
 		rows = append(rows, append(row, labelText(u.Labels)))
 	}
 	return a.PrintTable(columns, rows)
+}
+
+// useText says how busy a unit is, or since when its lease does not use it.
+func useText(a *cli.App, u *pools.Use) string {
+	switch {
+	case u == nil:
+		return ""
+	case a.Now().Sub(u.At.Time) > staleUse:
+		return "not reported"
+	case u.Percent == nil:
+		return "unknown"
+	case u.IdleSince == nil:
+		return fmt.Sprintf("%d%%", *u.Percent)
+	}
+	text := "idle " + cli.Short(a.Now().Sub(u.IdleSince.Time))
+	if u.Asked != nil {
+		text += ", asked"
+	}
+	return text
+}
+
+// staleUse is after how long what a host said is no longer shown as if it were so now.
+const staleUse = 3 * time.Minute
+
+// wideUse is what only (wide) shows of a unit's use.
+func wideUse(a *cli.App, u *pools.Use) []string {
+	if u == nil {
+		return make([]string, 5)
+	}
+	var strangers []string
+	for _, p := range u.Strangers {
+		strangers = append(strangers, fmt.Sprintf("%s(%d) of %s", p.Name, p.PID, p.User))
+	}
+	row := []string{fmt.Sprintf("%d MiB", u.Memory), a.When(&u.At), "", "", strings.Join(strangers, ", ")}
+	if u.BusyMS+u.IdleMS > 0 {
+		row[2] = cli.Short(time.Duration(u.BusyMS) * time.Millisecond)
+		row[3] = cli.Short(time.Duration(u.IdleMS) * time.Millisecond)
+	}
+	return row
 }
 
 // labelText writes labels as --where compares them, in an order that does not change from one look to the next.

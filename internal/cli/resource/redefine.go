@@ -82,6 +82,7 @@ type unitLimits struct{ v1.Optional[[]string] }
 func (l *unitLimits) Type() string   { return "limit|none" }
 func (l *unitLimits) String() string { return strings.Join(l.Value, ", ") }
 
+// Set adds a limit. What is wrong with it the server says, in the words of every other door.
 func (l *unitLimits) Set(text string) error {
 	if l.Given = true; text == none {
 		l.Value = nil

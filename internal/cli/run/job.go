@@ -42,6 +42,7 @@ type jobFlags struct {
 	unitsEnv  []string // variables for the names of units
 	around    []string // units that the runs around this one hold
 	pool      bool     // it is for units of a pool
+	adopts    string   // processes that were there before, by their numbers with commas
 }
 
 func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
@@ -373,7 +374,7 @@ func (e *job) environ(holds []*client.Hold) []string {
 	for name, value := range set {
 		env = append(env, name+"="+value)
 	}
-	return e.withUnits(env, unitsOf(holds))
+	return e.adoptEnv(e.withUnits(env, unitsOf(holds)))
 }
 
 // farewell limits how long a server is told that something is free. If the server is gone, the

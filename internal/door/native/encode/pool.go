@@ -104,6 +104,7 @@ func (b *Buffer) poolUnit(u *leasehold.PoolUnit) {
 	b.Close()
 }
 
+// unitUse writes how a unit is used. What its host cannot tell is left out, and so is what was not counted yet.
 func (b *Buffer) unitUse(u *leasehold.UnitUse) {
 	b.Open()
 	b.Moment("at", u.At)
@@ -137,6 +138,7 @@ func (b *Buffer) unitUse(u *leasehold.UnitUse) {
 	b.Close()
 }
 
+// poolWaiter writes one waiter, with what it asks for and why it waits.
 func (b *Buffer) poolWaiter(w *leasehold.PoolWaiter) {
 	b.Open()
 	b.Text("id", w.ID)

@@ -29,3 +29,19 @@ type Origin struct {
 	Address string // of the client's end of the connection
 	Door    string // the door that it came through
 }
+
+// A Share is what a hold had of a pool, and for whom. Only the journal keeps it.
+type Share struct {
+	Units  int
+	Labels Labels      // of the lease
+	Hosts  []HostUnits // by name; what is beyond MaxShareHosts is left out
+}
+
+// HostUnits is how many of its units a hold had on one host.
+type HostUnits struct {
+	Host  string
+	Units int
+}
+
+// MaxShareHosts is how many hosts of one hold the journal names.
+const MaxShareHosts = 64

@@ -50,10 +50,13 @@ type Hold struct {
 	WaitedMS  int64  `json:"waited_ms"`         // in the queue, before the grant
 	BusyMS    int64  `json:"busy_ms,omitempty"` // that units of a pool were used, as far as hosts said so
 	IdleMS    int64  `json:"idle_ms,omitempty"` // that they were not
-	How       string `json:"how"`
-	By        string `json:"by,omitempty"`
-	Reason    string `json:"reason,omitempty"`  // why it was broken
-	Foreign   string `json:"foreign,omitempty"` // as in Lease
+	Units     int    `json:"units,omitempty"`   // of a pool with hosts
+
+	Labels  map[string]string `json:"labels,omitempty"` // of a lease on such units
+	How     string            `json:"how"`
+	By      string            `json:"by,omitempty"`
+	Reason  string            `json:"reason,omitempty"`  // why it was broken
+	Foreign string            `json:"foreign,omitempty"` // as in Lease
 }
 
 // A JournalQuery says which operations or holds to list.

@@ -66,6 +66,7 @@ var scenes = map[string]scene{
 	"pool agent": {follows: true, before: pooled.before,
 		replace: map[string]string{"/usr/bin/nvidia-smi": "./nvidia-smi"}},
 	"pool list":   pooled,
+	"pool report": pooled,
 	"pool run":    pooled,
 	"pool status": {before: pooled.before, replace: map[string]string{" -N lab": ` -N "$LEASEHOLD_NAMESPACE"`}},
 	"put": {before: []string{"acquire n --id n1", "put x y"}, env: []string{"id=n1", "token=1", "session="}, empty: true,

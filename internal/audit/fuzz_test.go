@@ -24,6 +24,8 @@ func FuzzSegment(f *testing.F) {
 	f.Add(appendLine(nil, &Line{Kind: Hold, Since: time.Unix(0, -1), Until: time.Unix(9, 9), Waited: 1 << 62}))
 	f.Add(appendLine(nil, &Line{Kind: Hold, Busy: time.Hour, Idle: time.Minute}))
 	f.Add(appendLine(nil, &Line{Kind: Hold, Foreign: "f", Idle: time.Minute}))
+	f.Add(appendLine(nil, &Line{Kind: Hold, Share: leasehold.Share{Units: 3, Labels: leasehold.Labels{{Key: "team", Value: "nlp"}},
+		Hosts: []leasehold.HostUnits{{Host: "a", Units: 1}, {Host: "b", Units: 2}}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		good := eachLine(b, func(at int, text string) bool {
 			again(t, text)

@@ -74,6 +74,7 @@ type Line struct {
 	Waited time.Duration
 	Busy   time.Duration // that units of a pool were used, as far as their hosts said so
 	Idle   time.Duration // that they were not
+	Share  leasehold.Share
 }
 
 // begin is the earliest moment that a line is about.
@@ -98,11 +99,11 @@ func appendLine(b []byte, l *Line) []byte {
 		b = binary.AppendVarint(b, l.Since.UnixNano())
 		b = binary.AppendVarint(b, l.Until.UnixNano())
 		b = binary.AppendVarint(b, int64(l.Waited))
-		if l.Busy == 0 && l.Idle == 0 {
+		if l.Busy == 0 && l.Idle == 0 && l.Share.Units == 0 {
 			return appendForeign(b, l)
 		}
 		b = binary.AppendVarint(appendText(b, l.Foreign), int64(l.Busy))
-		return binary.AppendVarint(b, int64(l.Idle))
+		return appendShare(binary.AppendVarint(b, int64(l.Idle)), &l.Share)
 	}
 	for _, text := range [...]string{l.Verb, l.Outcome, l.Actor, l.Address, l.Door} {
 		b = appendText(b, text)
@@ -147,7 +148,10 @@ func decodeLine(s string, l *Line) error {
 		l.Foreign = r.text()
 		if l.Kind == Hold && r.s != "" {
 			l.Busy, l.Idle = time.Duration(r.signed()), time.Duration(r.signed())
-			r.bad = r.bad || l.Busy == 0 && l.Idle == 0
+			r.bad = r.bad || l.Busy == 0 && l.Idle == 0 && r.s == ""
+			if r.s != "" {
+				l.Share = r.share()
+			}
 		} else {
 			r.bad = r.bad || l.Foreign == ""
 		}

@@ -340,6 +340,7 @@ func (d *operations) hold(e *leasehold.Event) {
 		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token,
 		Session: e.Session, How: how, By: e.By, Reason: e.Reason,
 		Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited, Busy: e.Hold.Busy, Idle: e.Hold.Idle,
+		Share: d.entry.Result.Shares.Of(e.Namespace, e.Hold.Token),
 	}
 	if e.Kind == leasehold.Ended {
 		d.line.Foreign = e.Foreign // of a change, it is the next holder's

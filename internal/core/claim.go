@@ -431,6 +431,7 @@ func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Tim
 // holder it counts from there: what came before was somebody else's.
 func (s *State) hold(sp *space, c *Claim, at Time) leasehold.Hold {
 	t := c.terms()
+	s.noteShare(sp, c)
 	busy, idle := sp.used(c)
 	since := c.SinceWall
 	if t.ChangedWall != 0 {

@@ -77,6 +77,7 @@ type State struct {
 	due      timeline.Heap[dueThing]
 	sequence uint64 // of the command being applied; reports whether it has its revision yet
 	events   []*leasehold.Event
+	shares   PoolShares     // of the holds that the entry at hand ended
 	ends     int            // what ended so far; a tick counts by it
 	closing  *Session       // whose leases are ending right now
 	own      *Claim         // that its own session is releasing right now
@@ -228,6 +229,7 @@ type Result struct {
 	Answers []Answer           // one for each command
 	Events  []*leasehold.Event // of all of them, in order
 	Ends    []int              // for each command: where in Events its own end
+	Shares  PoolShares         // of the holds that ended
 
 	// The large values that nothing named before, and that something named: each in the
 	// order in which it came to be so. One may be in both lists, and more than once.
@@ -253,7 +255,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 	if stamp < s.now || stamp <= 0 {
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
-	s.now, s.wall, s.events, s.forgot = stamp, wall, nil, nil
+	s.now, s.wall, s.events, s.forgot, s.shares = stamp, wall, nil, nil, PoolShares{}
 	s.turnPage()
 	s.records.Begin()
 	s.work, s.door, s.asker = s.newWork(), "", nil
@@ -279,7 +281,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 	// bounds, and no single entry pays for a long silence before it.
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
 	s.sweep()
-	return Result{answers, s.events, ends, s.records.Named(), s.records.Freed()}, nil
+	return Result{answers, s.events, ends, s.shares, s.records.Named(), s.records.Freed()}, nil
 }
 
 func (s *State) apply(c Command) (Answer, error) {

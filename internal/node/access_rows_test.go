@@ -169,6 +169,8 @@ var stateRows = []row{
 	{"audit", "", leased, get("/v1/audit?resource=PATH"), "h"},
 	{"holds", "", befores{lease, func(w *world, p place) { w.do(p.owner, &core.Release{Namespace: p.space, ID: "id-" + p.x}) }},
 		get("/v1/holds?resource=PATH"), "h"},
+	{"report", "", befores{lease, func(w *world, p place) { w.do(p.owner, &core.Release{Namespace: p.space, ID: "id-" + p.x}) }},
+		get("/v1/reports/PATH"), "h"},
 	{"watch", "", leased, func(p place) request {
 		r := get("/v1/watch?since=1&resource=PATH")(p)
 		r.within, r.until = time.Second, "h-"+p.x

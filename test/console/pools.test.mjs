@@ -105,6 +105,25 @@ test('cards show how units are used, where their host reports it, and who uses o
   await accessible(page)
 })
 
+for (const [name, options] of Object.entries({ dark: { colorScheme: 'dark' }, 'on a phone': { colorScheme: 'light', viewport: { width: 390, height: 844 } } })) {
+  test(`the report shows who held how much, and what nobody reported: ${name}`, options, async (page) => {
+    const pool = 'told/' + name.replaceAll(' ', '-')
+    await setUnits(pool, 'node1', units('r', 2))
+    const lease = await acquire(pool, 'train/told', { slots: 2, labels: { team: 'nlp' } })
+    await api('POST', '/v1/release', { id: lease.id })
+    await page.goto(url + `/pools?pool=${pool}`)
+    await page.getByRole('link', { name: 'Report' }).click()
+    const row = page.locator('tbody tr', { hasText: 'train/told' })
+    await row.waitFor()
+    assert.match(await row.innerText(), /0\.0\s+–\s+–\s+–\s+0\.0\s+1/)
+    await page.getByText('use not reported').waitFor()
+    await accessible(page)
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, 'the page scrolls sideways')
+    await page.goto(url + `/pools?pool=${pool}&view=report&by=label:team`)
+    await page.locator('tbody tr', { hasText: 'nlp' }).waitFor()
+  })
+}
+
 test('ten thousand units are scrolled, filtered and kept up to date', async (page) => {
   for (let h = 0; h < 20; h++) await setUnits('huge', 'node' + String(h).padStart(2, '0'), units('h' + String(h).padStart(2, '0'), 500, { model: h % 2 ? 'A100' : 'H100' }))
   await page.goto(url + '/pools?pool=huge')

@@ -28,6 +28,6 @@ host; who wants some says which are good enough, and gets all of them on one hos
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
-	cmd.AddCommand(create(a), list(a), run.Pool(a), run.Adopt(a), status(a), drain(a), agent(a))
+	cmd.AddCommand(create(a), list(a), run.Pool(a), run.Adopt(a), status(a), reportCommand(a), drain(a), agent(a))
 	return cmd
 }

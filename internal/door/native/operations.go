@@ -72,6 +72,7 @@ var operations = []operation{
 	{"task", "GET", "/v1/tasks/{path...}", "", "TASK GET path", asks((*call).task)},
 	{"put-task", "PUT", "/v1/tasks/{path...}", "", "TASK PUT path", doesWith((*call).putTask, doNothingMore)},
 	{"finish-task", "POST", "/v1/finish", "", "FINISH id", doesWith((*call).finishTask, doNothingMore)},
+	{"report", "GET", "/v1/reports/{path...}", "from until by", "REPORT path", asks((*call).report)},
 	{"open-session", "POST", "/v1/sessions", "", "SESSION OPEN",
 		mayDoWith((*call).toOpenSession, (*call).sessionOpened)},
 	{"renew-session", "POST", "/v1/sessions/{id}/renew", "seen", "SESSION RENEW id",

@@ -1,6 +1,6 @@
 // The public API, as the console calls it.
 import type {
-  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Pool, PoolCounts, Quarantine, RecordVersion, Resource, Session, Tool, Waiter, Whoami,
+  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Pool, PoolCounts, Quarantine, RecordVersion, Report, Resource, Session, Tool, Waiter, Whoami,
 } from './types'
 
 /** A Problem is an answer of the server that is an error; status 0 if there was no answer. */
@@ -123,6 +123,7 @@ export const api = {
   definitions: (namespace: string, after?: string) => get<List<Definition>>('/v1/definitions', { namespace, query: { after, limit: 1_000 } }),
   pools: (namespace: string, after?: string) => get<List<PoolCounts>>('/v1/pools', { namespace, query: { after, limit: 1_000 } }),
   pool: (namespace: string, path: string, query: Query = {}) => get<Pool>('/v1/pools/' + escapePath(path), { namespace, query }),
+  report: (namespace: string, path: string, query: Query) => get<Report>('/v1/reports/' + escapePath(path), { namespace, query, timeout: 60_000 }),
   /** drain keeps units from being granted; without a reason why it lets them be granted again. */
   drain: (namespace: string, path: string, body: { units: string[]; why?: string; by?: string }) =>
     get<unknown>('/v1/pools/' + escapePath(path), { method: 'PATCH', namespace, body }),

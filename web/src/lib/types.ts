@@ -355,3 +355,21 @@ export interface PoolWaiter {
   forecast?: string
   forecast_error?: string
 }
+
+/** A Report sums up holds of a pool. Times are of units. */
+export interface Report {
+  from: string
+  until: string
+  by: string
+  total: ReportRow
+  rows: ReportRow[]
+}
+
+export interface ReportRow {
+  name?: string
+  holds: number
+  held_ms: number
+  busy_ms?: number // left out: nobody reported it
+  idle_ms?: number
+  waited_ms: number
+}

@@ -147,6 +147,8 @@ func (b *Buffer) Hold(l *audit.Line) {
 		b.Millis("busy_ms", l.Busy)
 		b.Millis("idle_ms", l.Idle)
 	}
+	b.Count("units", l.Share.Units)
+	b.labels(l.Share.Labels)
 	b.Text("how", l.How.String())
 	b.Some("by", l.By)
 	b.Some("reason", l.Reason)

@@ -91,7 +91,7 @@ var rules = []rule{
 	{of: "internal/demo", only: []string{"", "api/v1", "client"}}, // its actors are clients like any other
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/trace", only: []string{"", "internal/core"}}, // it drives the core and nothing else
-	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
+	{of: "internal/peer", only: []string{"test/process"}},       // every store's tests import it: no client library
 	{of: "internal/flatjson", only: []string{"internal/resp"}},
 	{of: "internal/eventstream", only: []string{}},
 	{of: "api/v1/pools", only: []string{"", "api/v1"}},

@@ -71,6 +71,18 @@ func pool(w *world, p place) {
 	w.do(p.owner, &core.SetUnits{Namespace: p.space, Resource: p.path(), Host: "n1", Units: []core.HostUnit{{Name: "u-" + p.x}}})
 }
 
+// task is one in a folder of its own.
+func task(w *world, p place) {
+	w.do(p.owner, &core.PutTask{Namespace: p.space, Path: p.path() + "/t", Value: "v-" + p.x})
+}
+
+// claimed is a task that its owner does.
+func claimed(w *world, p place) {
+	task(w, p)
+	*p.token = w.do(p.owner, &core.Acquire{Namespace: p.space, Resource: p.path() + "/", ID: "id-" + p.x, Holder: "h-" + p.x,
+		TTL: time.Hour, Task: true}).Lease.Token
+}
+
 // alarm is that of a lease which is held for longer than was expected.
 func alarm(w *world, p place) {
 	w.do(p.owner, &core.Define{Namespace: p.space, Definition: leasehold.Definition{Path: p.path(), Expected: time.Second}})
@@ -153,13 +165,16 @@ var leaseRows = []row{
 		posted("/v1/alarms/acknowledge", `{"kind":"held-long","resource":"PATH","id":"id-XX","occurrence":ORDER}`), ""},
 	{"acknowledge-alarm", "older", befores{alarm},
 		posted("/v1/alarms/acknowledge", `{"kind":"held-long","resource":"PATH","id":"id-XX","occurrence":1}`), ""},
+	{"acquire", "task", befores{task}, posted("/v1/acquire", `{"resource":"PATH/","holder":"me","id":"new-XX","ttl":"1m"}`), ""},
+	{"finishTask", "", befores{claimed}, posted("/v1/finish", `{"id":"id-XX","token":TOKEN,"outcome":"done"}`), ""},
+	{"finishTask", "by wrong token", befores{claimed}, posted("/v1/finish", `{"id":"id-XX","token":1,"outcome":"done"}`), ""},
 	{"raise-tokens", "", inherent, posted("/v1/tokens/raise", `{"above":5000000,"reason":"r"}`), ""},
 }
 
 // stateRows are those that read, and those of definitions and sessions.
 var stateRows = []row{
 	{"resources", "", leased, get("/v1/resources?prefix=PATH"), "h"},
-	{"resources", "all", leased, get("/v1/resources?limit=1000"), "h"},
+	{"resources", "all", leased, get("/v1/resources?limit=1000&holder=h-XX"), "h"},
 	{"resource", "", leased, get("/v1/resources/PATH"), "h"},
 	{"resource", "queue", waiting, get("/v1/resources/PATH"), "h"},
 	{"advice", "", leased, get("/v1/advice/PATH"), ""},
@@ -184,8 +199,12 @@ var stateRows = []row{
 	{"undefine", "", befores{definition}, of("DELETE", "/v1/definitions/PATH", ""), ""},
 	{"pools", "", befores{pool}, get("/v1/pools?prefix=PATH"), "x"},
 	{"pool", "", befores{pool}, get("/v1/pools/PATH"), "x"},
+	{"tasks", "", befores{claimed}, get("/v1/tasks?prefix=PATH"), "h"},
+	{"task", "", befores{claimed}, get("/v1/tasks/PATH/t"), "h"},
+	{"putTask", "", inherent, of("PUT", "/v1/tasks/PATH/t", `{"value":"dg=="}`), ""},
+	{"putTask", "over", befores{task}, of("PUT", "/v1/tasks/PATH/t", `{"value":"dg==","priority":5}`), ""},
 	{"setUnits", "", inherent, of("PUT", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"g1"}]}`), ""},
-	{"report-use", "", befores{pool}, of("POST", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"u-XX","percent":1}]}`), ""},
+	{"reportUse", "", befores{pool}, of("POST", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"u-XX","percent":1}]}`), ""},
 	{"drain", "", befores{pool}, of("PATCH", "/v1/pools/PATH", `{"units":["u-XX"],"why":"repair"}`), ""},
 	{"openSession", "", inherent, posted("/v1/sessions", `{"id":"s-XX"}`), ""},
 	{"sessions", "", befores{session}, get("/v1/sessions?prefix=s-XX"), "h"},

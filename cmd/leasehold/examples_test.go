@@ -47,6 +47,8 @@ var scenes = map[string]scene{
 	"bench": {replace: map[string]string{"--duration 30s": "--duration 200ms", "--leases 100000": "--leases 100",
 		"--clients 256": "--clients 4", "--clients 64": "--clients 4 --duration 200ms", "--watchers 1000": "--watchers 3",
 		"--rate 1000": "--rate 100 --duration 200ms"}},
+	"claim":       {before: []string{"task add jobs/first x"}},
+	"task":        {before: []string{"task add jobs/first x"}},
 	"change":      {env: []string{"id=4k2vqf7m", "next=next-1"}},
 	"cert":        {before: []string{"cert ca"}},
 	"cert client": {before: []string{"cert ca"}},
@@ -230,7 +232,7 @@ func playExample(t *testing.T, s scene, c *cobra.Command, line, server, namespac
 		line = strings.Replace(line, "leasehold break ", "leasehold break --yes ", 1)
 	}
 	line = strings.ReplaceAll(line, "release ID", "release 4k2vqf7m")
-	follows := s.follows || strings.HasPrefix(line, "leasehold demo") || strings.Contains(line, "--watch") || strings.Contains(line, "leasehold serve") ||
+	follows := s.follows || strings.Contains(line, "--loop --ttl") || strings.HasPrefix(line, "leasehold demo") || strings.Contains(line, "--watch") || strings.Contains(line, "leasehold serve") ||
 		strings.Contains(line, "--restart") || strings.HasPrefix(line, "leasehold watch")
 	if out, code := inShell(t, dir, append(env, s.env...), line, follows); code != s.code {
 		t.Errorf("%s\nended with %d:\n%s", line, code, out)
@@ -253,13 +255,13 @@ func exampleDir(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"deploy.sh": "exit 0", "migrate": "exit 0", "report": "exit 0", "backup": "exit 0", "scheduler": "exit 0",
-		"train": "exit 0",
-		"test":  "exit 0",
+		"train": "exit 0", "resize.sh": "exit 0", "work.sh": "exit 0",
+		"test": "exit 0",
 		"nvidia-smi": "case \"$1\" in -L|*compute*) exit;; *util*) use=', 97, 40000';; esac; " +
 			"for card in GPU-5f1c GPU-77aa; do echo \"$card, NVIDIA H100 80GB HBM3, 81559$use\"; done",
 		"phones.txt":       "pixel-1 os=android\npixel-2 os=android\n",
 		"serve-as-primary": "exit 0", "page-somebody": "exit 0", "ssh": `shift; exec sh -c "$*"`,
-		"etc.yaml": "", "new.yaml": "", "state.json": "{}",
+		"etc.yaml": "", "new.yaml": "", "state.json": "{}", "job.json": "{}",
 	} {
 		mode := os.FileMode(0o755)
 		if strings.Contains(name, ".yaml") || strings.Contains(name, ".json") || strings.Contains(name, ".txt") {

@@ -119,7 +119,7 @@ func list(a *cli.App) *cobra.Command {
 was tried and how often it may be, who does it or did it last, since when, and what came of it.`,
 		Example: `  leasehold task list jobs/
   leasehold task list jobs/ --state failed
-  leasehold task list -o json | jq -r '.[] | select(.state == "doing") | .holder'`,
+  leasehold task list -o json | jq -r '.[] | select(.state == "doing").holder'`,
 		Args: cli.Takes(0, 1),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {

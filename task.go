@@ -2,8 +2,8 @@ package leasehold
 
 import "time"
 
-// A Task is work that somebody put below a path for whoever claims it next. What is to be done is in the record of the
-// same path; who does it has the lease on the resource of that path.
+// A Task is work that somebody put below a path for the next worker to claim. What is to be done is in the record of
+// the same path; who does it has the lease on the resource of that path.
 type Task struct {
 	Namespace   string
 	Path        string // the folder that it is claimed from, and its name

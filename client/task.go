@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A NewTask is work for whoever claims it next.
+// A NewTask is work for the next worker to claim.
 type NewTask struct {
 	Path     string // a folder and a name, such as jobs/resize-42
 	Value    []byte // what is to be done

@@ -9,14 +9,14 @@ import (
 // TaskPower is that of Tasks.
 const TaskPower Power = "tasks"
 
-// Tasks keeps work for whoever claims it next. To claim is to acquire a folder, a path that ends with a slash: the
+// Tasks keeps work for the next worker to claim. To claim is to acquire a folder, a path that ends with a slash: the
 // lease is on the next task in it, and its Resource says which. What is to be done is the record of that path.
 type Tasks interface {
 	// PutTask adds a task, or changes one that nobody does. It is idempotent.
 	PutTask(ctx context.Context, r TaskRequest) error
 
 	// FinishTask ends the lease on a task, and says what became of that. It is idempotent. If the lease is over,
-	// whoever has the task by then, the error is Lost, and nothing is changed.
+	// the error is Lost, and nothing is changed, even if nobody else has claimed the task since.
 	FinishTask(ctx context.Context, r FinishRequest) error
 }
 

@@ -364,7 +364,7 @@ func (s *State) cancelSeries(sp *space, c *CancelReservation) Answer {
 	return Answer{}
 }
 
-// cancelOne ends a reservation in the name of whoever cancels it.
+// cancelOne ends a reservation early and records who did so.
 func (s *State) cancelOne(sp *space, r *reservation.Reservation, c *CancelReservation) {
 	event := reservationEvent(r, leasehold.ReservationCancelled)
 	event.By, event.Reason = c.By, c.Reason

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
-// How reservations are claimed. From its start on, slots are kept for whoever will claim a reservation; the claim
+// How reservations are claimed. From its start on, a reservation keeps its slots until it is claimed; the claim
 // stands before everybody else in the queue. One that comes before the start waits behind everybody until then.
 
 // The places of claims of reservations in a queue, beyond the priorities that can be asked for.

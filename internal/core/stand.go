@@ -4,11 +4,11 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
-// A record may stand for whoever has the resource of its path: a Lease of Kubernetes and a key of Consul say who holds,
-// and do so too when it is a holder of another door. The first put with such a link makes it stand, and it does until
-// it is deleted. Unlike a mirror it shows the holder alone, so the queue may have any order.
+// A record may stand for the holder of the resource at its path: a Kubernetes Lease or a Consul key names the holder,
+// even one that came through another door. The first put with such a link makes the record stand, and it does so until
+// it is deleted. Unlike a mirror it shows only the holder, so the queue may have any order.
 
-// stands reports whether a record stands for whoever has a resource.
+// stands reports whether a record stands for the holder of a resource.
 func (sp *space) stands(path string) bool {
 	own, ok := sp.mirrors.Get(path)
 	return ok && own == path
@@ -21,7 +21,7 @@ func (sp *space) standDown(path string) {
 	}
 }
 
-// standFor gives a new lease its face, if a record stands for whoever has the resource. Nearly always there is none.
+// standFor gives a new lease its face if a record stands for the resource's holder. Most resources have no such record.
 func (s *State) standFor(sp *space, c *Claim) {
 	if sp.mirrors.Len() == 0 || c.Slots != 0 || c.face() != nil || !sp.stands(c.Resource) {
 		return

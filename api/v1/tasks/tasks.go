@@ -11,7 +11,7 @@
 //	…
 //	err = tasks.Finish(ctx, caller, tasks.FinishRequest{ID: lease.ID, Token: lease.Token, Outcome: tasks.Done})
 //
-// A result that comes after the lease has ended is refused, whoever has the task by then.
+// A result sent after the lease has ended is refused, even if nobody else has claimed the task since.
 package tasks
 
 import (

@@ -1,6 +1,6 @@
-// Package task has the commands about tasks: work that somebody puts into a folder for whoever claims it next.
+// Package task has the commands for tasks: work put into a folder, where the next free worker claims it.
 //
-// They add and show tasks. Workers take them with leasehold claim, which is run for whichever task is next, or by the
+// They add and show tasks. Workers take them with leasehold claim, which is run for the next task, or by the
 // API and its clients. What is to be done is a record: leasehold get prints it, and leasehold delete removes the task.
 package task
 
@@ -24,7 +24,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
-		Short: "Put work into a folder for whoever claims it next",
+		Short: "Put work into a folder for workers to claim",
 		Long: `Task is about work for several workers. A task is a record in a folder, with a state: todo,
 doing, done or failed. Workers take the next one with leasehold claim, and nobody else gets
 it; if a worker is lost, its task is offered to others again.`,

@@ -82,8 +82,8 @@ func (l *Link) validateMirror(path string) error {
 		return nil
 	case l.Stands():
 		if path != l.Resource || !l.Stay {
-			return invalid("a record that stands for whoever has %s has its path, and stays: leave out the mirror",
-				l.Resource)
+			return invalid("a record can stand for the holder of %s only at the same path, and if it stays: "+
+				"leave out the mirror", l.Resource)
 		}
 		return nil
 	case l.Stay || l.Take:
@@ -97,8 +97,8 @@ func (l *Link) validateMirror(path string) error {
 	return nil
 }
 
-// Stands reports whether the record is to stand for whoever has the resource from now on, by whichever door: it mirrors
-// the resource by itself.
+// Stands reports whether the record is to show the resource's holder from now on, no matter which door the holder uses:
+// the record itself is the mirror.
 func (l *Link) Stands() bool { return l.Mirror != "" && l.Mirror == l.Resource }
 
 // size is how many bytes of names a link has.

@@ -61,7 +61,7 @@ func (r *Reservation) Next() Moment {
 	return r.Until
 }
 
-// Open reports whether slots are kept for whoever will claim it.
+// Open reports whether slots are kept until it is claimed.
 func (r *Reservation) Open() bool { return r.Begun && r.Lease == "" && r.Over == 0 }
 
 // A Series is a reservation that recurs. It is never changed in place.

@@ -87,3 +87,7 @@ type PoolWaiter struct {
 	Select Select
 	Why    string // it has to wait
 }
+
+// LabelPID is the label with which a lease adopts processes that were there before it: their process ids, separated
+// by commas.
+const LabelPID = "pid"

@@ -21,9 +21,6 @@ import (
 // AwaitName is the argument with which this program waits for the end of processes that are not its children.
 const AwaitName = "__await"
 
-// labelPID is the label by which a lease says that processes are its own although they were there before it.
-const labelPID = "pid"
-
 // Adopt returns the command pool adopt: a run whose command does nothing but wait for a process that was there before.
 func Adopt(a *cli.App) *cobra.Command {
 	f := runFlags{jobFlags: jobFlags{labels: cli.Labels{}, pool: true}}
@@ -56,7 +53,7 @@ unit is not yours to adopt.`,
 			return fmt.Errorf("this program does not find itself: %w", err)
 		}
 		f.names, f.argv, f.adopts = args, append([]string{program, AwaitName}, pids...), strings.Join(pids, ",")
-		f.labels[labelPID] = f.adopts
+		f.labels[leasehold.LabelPID] = f.adopts
 		f.wanted.Slots = cli.Slots{N: 1, Given: true}
 		if err := f.check(cmd); err != nil {
 			return err

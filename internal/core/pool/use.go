@@ -104,14 +104,10 @@ func (u *Unit) TakeBack(now timeline.Time) {
 	u.Lease, u.Freed, u.Use = "", now, u.Use.anew()
 }
 
-// LabelPID is the label by which a lease says that processes are its own, by their numbers with commas, although they
-// were there before it: it adopts them.
-const LabelPID = "pid"
-
 // Adopted returns the processes that a lease with some labels says are its own.
 func Adopted(labels leasehold.Labels) (pids []int) {
 	for _, l := range labels {
-		if l.Key != LabelPID {
+		if l.Key != leasehold.LabelPID {
 			continue
 		}
 		for text := range strings.SplitSeq(l.Value, ",") {

@@ -72,6 +72,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 // errEarly is the error of a run that somebody ended, so that a script does not take it for whole.
 var errEarly = errors.New("ended early")
 
+// parse reads the flags, and refuses names that nobody has before anything is started.
 func parse(args []string, out io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(out)

@@ -112,6 +112,7 @@ func (s *Session) renewLocal(ctx context.Context) error {
 	return err
 }
 
+// renewChunk renews some holds by one request. Their new deadlines count from before it was sent.
 func (s *Session) renewChunk(ctx context.Context, holds []*Hold) error {
 	refs := make([]store.Ref, len(holds))
 	for i, h := range holds {

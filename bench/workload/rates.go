@@ -116,6 +116,7 @@ func groupRenewals(leases func(Size) int) func(context.Context, *Trial) (report.
 	return func(ctx context.Context, t *Trial) (report.Metrics, error) { return t.renewGroups(ctx, leases(t.Size)) }
 }
 
+// renewGroups renews many leases by one request each time, as a session does.
 func (t *Trial) renewGroups(ctx context.Context, leases int) (report.Metrics, error) {
 	clients, err := t.dial(ctx, t.Size.Clients, system.Dialing{TTL: ttl})
 	if err != nil {

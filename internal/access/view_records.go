@@ -245,6 +245,7 @@ func (v *view) behind(namespace, from string) string {
 // maxCounted is how many records of others a count passes over.
 const maxCounted = 10000
 
+// count counts records that may be read. Spans that may be read whole are counted by the tree, the others one by one.
 func (v *view) count(namespace string, spans []span, q core.RecordQuery) (n int, err *leasehold.Error) {
 	looked := 0
 	for _, s := range spans {

@@ -214,6 +214,7 @@ type search struct {
 	found   found
 }
 
+// run searches the segments, the newest first unless the oldest are wanted first.
 func (s *search) run(ctx context.Context, segments []segment) (found, error) {
 	for i := range segments {
 		at := i

@@ -150,6 +150,7 @@ func (s *State) allowCompare(namespace string, c *Compare) *leasehold.Error {
 	return nil
 }
 
+// allowOp asks for the right to read as well, wherever an answer would tell what was there.
 func (s *State) allowOp(namespace string, o *Op) *leasehold.Error {
 	switch o.Do {
 	case Put:

@@ -313,6 +313,8 @@ func (s *State) apply(c Command) (Answer, error) {
 	return answer, err
 }
 
+// decide does what a command asks for. A refusal is an answer, too; the error is for commands that this state does not
+// know.
 func (s *State) decide(c Command) (Answer, error) {
 	switch c := c.(type) {
 	case *OpenSession:

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// acquire asks the store for a lease. What only a server can do is refused with a sentence, and not left out.
 func (a *API) acquire(ctx context.Context, s store.Store, r v1.AcquireRequest) (v1.Lease, error) {
 	if r.TTL.None || r.TTL.Word() != "" {
 		return v1.Lease{}, &leasehold.Error{Code: leasehold.Refused,
@@ -137,6 +138,7 @@ func has(r store.Resource, id string) bool {
 	return false
 }
 
+// renew renews the lease of an id, and changes its note if one is given and the store keeps notes.
 func (a *API) renew(ctx context.Context, s store.Store, r v1.RenewRequest) (v1.Lease, error) {
 	noter, notes := s.(store.Noter)
 	if r.Note != nil && !notes {
@@ -220,6 +222,7 @@ func lostBefore(ctx context.Context, s store.Store, leases []store.Ref) error {
 	return nil
 }
 
+// breakLease ends the lease of an id, or the one that holds the resource with a token.
 func (a *API) breakLease(ctx context.Context, s store.Store, r v1.BreakRequest) (v1.Lease, error) {
 	ref, err := store.Ref{Resource: r.Resource, ID: r.ID}, error(nil)
 	if r.ID != "" {

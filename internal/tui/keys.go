@@ -37,6 +37,7 @@ func (b *board) key(k keyMsg) any {
 	return nil
 }
 
+// listKey does what a key means in the list.
 func (b *board) listKey(k keyMsg) any {
 	switch k.name {
 	case "up", "k":

@@ -181,6 +181,7 @@ func newAccess(kind uint64) any {
 	return nil
 }
 
+// accessPiece is a piece of a snapshot that says who may do what.
 func (c *codec) accessPiece(value any) {
 	switch v := value.(type) {
 	case *core.PolicyHead:

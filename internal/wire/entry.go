@@ -186,6 +186,7 @@ func DecodeEntryWith(known *Askers, b []byte) (*Entry, error) {
 	return e, nil
 }
 
+// commands reads the commands of an entry, each with where it came from and who asked.
 func (c *codec) commands(e *Entry, count int, known *Askers) error {
 	if count > 0 {
 		e.Commands = make([]core.Command, count)

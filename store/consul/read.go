@@ -24,6 +24,7 @@ func (s *Store) Read(ctx context.Context, resource string) (store.Resource, erro
 	return r, s.failure(err)
 }
 
+// read looks at the holder and at what is known of the one before, in one request.
 func (s *Store) read(ctx context.Context, resource string) (store.Resource, error) {
 	r := store.Resource{Status: leasehold.Status{
 		Namespace: s.namespace, Resource: resource, State: leasehold.Available, Capacity: 1,

@@ -30,6 +30,7 @@ func (s *Store) Break(ctx context.Context, r store.BreakRequest) (leasehold.Leas
 	return lease, s.failure(err)
 }
 
+// breakOnce deletes the holder or a waiter if it is still that lease, and leaves a mark of how it ended.
 func (s *Store) breakOnce(ctx context.Context, r store.BreakRequest) (leasehold.Lease, error) {
 	marks, err := s.marks.lease(ctx, 0)
 	if err != nil {

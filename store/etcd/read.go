@@ -27,6 +27,7 @@ func (s *Store) Read(ctx context.Context, resource string) (store.Resource, erro
 	return r, s.failure(err)
 }
 
+// read looks at the holder and the queue in one transaction, so that both are of one revision.
 func (s *Store) read(ctx context.Context, resource string) (store.Resource, error) {
 	r := store.Resource{Status: leasehold.Status{
 		Namespace: s.namespace, Resource: resource, State: leasehold.Available, Capacity: 1,

@@ -163,6 +163,7 @@ func open(ctx context.Context, u *url.URL, settings store.Settings) (store.Store
 // parameters are what the query of a URL may have.
 var parameters = []string{"ca", "cert", "key"}
 
+// tlsOf reads the certificates that the address names. It is nil without TLS.
 func tlsOf(u *url.URL) (*tls.Config, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

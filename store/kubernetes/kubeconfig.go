@@ -65,6 +65,7 @@ func readKubeconfig(file, name string) (*target, error) {
 	return parseKubeconfig(text, file, name)
 }
 
+// parseKubeconfig finds the server and the credentials of a context; without a name, of the current one.
 func parseKubeconfig(text []byte, file, name string) (*target, error) {
 	var k kubeconfig
 	if yaml.Unmarshal(text, &k) != nil { // its message may quote a token

@@ -23,6 +23,7 @@ func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal
 	return renewals, nil
 }
 
+// renew writes a new renewTime if the object is still this lease's; one that ran out is ended and not revived.
 func (s *Store) renew(ctx context.Context, ref store.Ref) store.Renewal {
 	var ended *leasehold.Ending
 	v, err := s.change(ctx, ref.Resource, func(v view) (*object, error) {

@@ -96,6 +96,7 @@ func watches(k *kit) {
 	}
 }
 
+// records writes a record under a lease; after the release the same write is refused and changes nothing.
 func records(k *kit) {
 	db := with[store.Records](k)
 	ctx, cancel := k.within(0)
@@ -156,6 +157,7 @@ func changes(k *kit) {
 	k.denied(k.request(k.ref("r", "c")), leasehold.Held)
 }
 
+// sendsMessages asks a holder for its lease: the message arrives once, however often it is sent.
 func sendsMessages(k *kit) {
 	m := store.Message{Resource: k.res("r"), Text: "please release", By: "ann", Key: k.id("key")}
 	ctx, cancel := k.within(0)

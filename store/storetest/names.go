@@ -29,6 +29,7 @@ var hostile = []string{
 	strings.Repeat("x", 255), strings.Repeat("x", 256), strings.Repeat("y/", 100) + "y", strings.Repeat("ü", 200),
 }
 
+// hostileNames takes a lease on each name: all of them are different resources, and come back as they were sent.
 func hostileNames(k *kit) {
 	names := slices.Concat(hostile, k.Names)
 	slices.Sort(names)

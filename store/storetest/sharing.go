@@ -11,6 +11,7 @@ import (
 
 // What several holders share, wait for, and rest after.
 
+// slots shares a resource of three slots: what fits is granted, what does not is refused.
 func slots(k *kit) {
 	take := func(id string, n int) store.Request {
 		r := k.longer(k.ref("r", id))

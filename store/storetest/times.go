@@ -94,6 +94,7 @@ func renewalsProlong(k *kit) {
 	}
 }
 
+// limitsOfTTL asks for the shortest and the longest TTL that the store allows, and for one beyond each.
 func limitsOfTTL(k *kit) {
 	ask := func(name string, ttl time.Duration, code leasehold.Code) {
 		r := k.request(k.ref(name, name))

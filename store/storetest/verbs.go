@@ -175,6 +175,7 @@ func breakIn(k *kit, s state, r store.Ref, before store.Grant, beside bool) {
 	}
 }
 
+// acquireFree takes a free resource: everything that was said of the lease is read back.
 func acquireFree(k *kit) {
 	r := k.request(k.ref("r", "a"))
 	r.Holder, r.Reason = "Jürgen \"jj\" O'Neil", "nightly report; 100 %"

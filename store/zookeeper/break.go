@@ -28,6 +28,7 @@ func (s *Store) Break(ctx context.Context, r store.BreakRequest) (leasehold.Leas
 	return lease, s.failure(err)
 }
 
+// breakNow deletes the node of a holder or a waiter, and says in its mark who did that and why.
 func (s *Store) breakNow(ctx context.Context, r store.BreakRequest) (leasehold.Lease, error) {
 	c, err := s.anySession(ctx)
 	if err != nil {

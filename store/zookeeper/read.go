@@ -101,6 +101,7 @@ func (s *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 	return page, s.failure(err)
 }
 
+// list reads a page of resources, in the order of their names.
 func (s *Store) list(ctx context.Context, q store.Query) (page store.Page, err error) {
 	c, err := s.anySession(ctx)
 	if err != nil {

@@ -176,6 +176,7 @@ func (p *parser) take(sign string) bool {
 	return true
 }
 
+// condition reads one comparison, such as model=H100, memory>=40 or host in (a, b).
 func (p *parser) condition() (c condition, err error) {
 	if c.key, err = p.word("the name of a label"); err != nil {
 		return c, err

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 )
 
+// createContainer makes a container. A second try of the same request finds its own and is well.
 func (c *call) createContainer() error {
 	metadata, err := c.readMetadata()
 	if err != nil {

@@ -95,6 +95,7 @@ func (c *call) headOf(i *item) error {
 // maxSummed is the longest part whose MD5 can be asked for, as in Azure.
 const maxSummed = 4 << 20
 
+// sendPart sends the bytes of a range, or all of them, with the sums that the SDK checks.
 func (c *call) sendPart(i *item, body content, part span) error {
 	h := c.w.Header()
 	status := http.StatusOK

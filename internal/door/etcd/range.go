@@ -76,6 +76,7 @@ func (d *Door) find(ctx context.Context, r *pb.RangeRequest) (f found, err error
 
 var errMoved = errors.New("the rest of the range is gone from history")
 
+// findOnce reads the first page at one revision, which the pages after it keep to.
 func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err error) {
 	keys, some := spanOf(r.Key, r.RangeEnd)
 	if !some {

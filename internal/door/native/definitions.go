@@ -85,6 +85,7 @@ func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, err
 	return command, firstError(err, checkDefine(command, r.Unclean))
 }
 
+// toChangeDefinition makes a command of a change. Only fields that the request names are set.
 func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.Define, error) {
 	command := &core.Define{
 		Namespace: c.namespace, By: r.By, Reason: r.Reason, Request: c.once, KeepSlots: !r.Replace,

@@ -130,6 +130,7 @@ func span(prefix, from, to string) (string, string, error) {
 	return prefix, core.PrefixEnd(prefix), nil
 }
 
+// records lists records of a span, at a revision if one is named.
 func (c *call) records() error {
 	from, to, badSpan := c.span()
 	after, badAfter := c.after()

@@ -102,6 +102,7 @@ func watchRESP(o *respOperation, sc *server.Call, w *resp.Writer) {
 	c.finish(err)
 }
 
+// beginWatch answers with where the watch begins. Its events are pushed from then on, between other answers.
 func (c *respCall) beginWatch() error {
 	s := &respWatch{respCall: c.own(), tag: "watch", version: c.out.Version, ended: make(chan struct{})}
 	if tag := c.words.Word("tag"); tag != nil {

@@ -49,6 +49,7 @@ func (c *call) derivedID(from []byte) string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
+// toAcquire makes a command of a request. Limits are the core's to judge, but for what it cannot see.
 func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	ls, err := labels(a.Labels)
 	if err != nil {

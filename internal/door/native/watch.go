@@ -47,6 +47,7 @@ type stream struct {
 	out     []byte
 }
 
+// watch streams events until the client goes away.
 func (c *call) watch() error {
 	h := c.stream()
 	if h.r.Method == http.MethodHead {

@@ -44,6 +44,7 @@ func (c *call) see(id string) (s sight, err error) {
 	return s, err
 }
 
+// seeIn finds who has the state locked, and where the lock of an id stands.
 func (c *call) seeIn(v core.View, id string) (s sight) {
 	waiters := maxQueue
 	if id == "" {

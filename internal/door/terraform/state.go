@@ -18,6 +18,7 @@ import (
 // is fenced by it: a client that lost its lock while it worked is refused, although Terraform
 // itself would not notice. Serial and lineage guard the rest, as in Terraform's own backends.
 
+// read sends the state, or with versions, version or info what is known of older ones.
 func (c *call) read() error {
 	versions, badVersions := c.query.Flag("versions")
 	info, badInfo := c.query.Flag("info")

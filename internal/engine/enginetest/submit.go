@@ -148,6 +148,7 @@ func submitsForAskers(t *testing.T, d driver) {
 	}
 }
 
+// submitsAtOnce sends batches from many goroutines that want the same resources: each has one holder.
 func submitsAtOnce(t *testing.T, d driver) {
 	var wg sync.WaitGroup
 	all := make([]*results, 16)

@@ -60,6 +60,7 @@ func put(path, value string) *core.PutRecord {
 	return &core.PutRecord{Namespace: "default", Path: path, Value: value}
 }
 
+// watchesAll begins after what was there, and sees each event once and in order.
 func watchesAll(t *testing.T, d driver) {
 	d.do(put("before", ""))
 	w := d.watch(engine.Filter{}, nil)
@@ -118,6 +119,7 @@ func watchesFromAnywhere(t *testing.T, d driver) {
 	}
 }
 
+// watchesSome filters: each watch sees what is its own, and passes by the rest.
 func watchesSome(t *testing.T, d driver) {
 	d.do(&core.OpenSession{Namespace: "default", ID: "s-1", TTL: time.Hour})
 	bound := ask("jobs/a", "ann")

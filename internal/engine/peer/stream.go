@@ -34,6 +34,7 @@ func (m *Mesh) Stream(ctx context.Context, to uint64, kind byte, head []byte, bo
 	return err
 }
 
+// writeStream sends a head and a body in chunks. Each has a deadline of its own, so that a slow link is no failure.
 func writeStream(conn net.Conn, kind byte, head []byte, body io.Reader) error {
 	w := bufio.NewWriterSize(conn, chunkBytes)
 	write := func(kind byte, body []byte) error {

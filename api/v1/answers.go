@@ -9,7 +9,6 @@ import (
 
 // The answers to commands, field by field.
 
-// lease reads a lease. Its usual fields come first; the others are read by rareOfLease.
 func (d *decoder) lease(v *resp.Value, l *Lease) {
 	some := new(optionalOfLease)
 	fields := d.Pairs(v)
@@ -99,7 +98,6 @@ func (d *decoder) rareOfLease(key []byte, v *resp.Value, l *Lease) {
 	}
 }
 
-// session reads a session.
 func (d *decoder) session(v *resp.Value, s *Session) {
 	fields := d.Pairs(v)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -131,7 +129,6 @@ func (d *decoder) session(v *resp.Value, s *Session) {
 	}
 }
 
-// resource reads a resource with its holders and those who wait.
 func (d *decoder) resource(v *resp.Value, r *Resource) {
 	for key, v := range d.Fields(v) {
 		switch string(key) {
@@ -182,7 +179,6 @@ func (d *decoder) unit(v *resp.Value, u *Unit) {
 	}
 }
 
-// waiter reads one place in a queue.
 func (d *decoder) waiter(v *resp.Value, w *Waiter) {
 	for key, v := range d.Fields(v) {
 		switch string(key) {
@@ -262,7 +258,6 @@ func (d *decoder) usual(v *resp.Value, u *Usual) {
 	}
 }
 
-// record reads a record. Its value is copied: the buffer is read into again.
 func (d *decoder) record(v *resp.Value, r *Record) {
 	for key, v := range d.Fields(v) {
 		switch string(key) {

@@ -39,7 +39,6 @@ func (c *acquireCommand) http(r *request) { r.path, r.body = "/v1/acquire", c.Ac
 
 func (c *acquireCommand) lane() pipeline.Lane { return pipeline.Commands }
 
-// resp writes the acquire as a command, or reports false if it has to go over HTTP.
 func (c *acquireCommand) resp(e *encoder) bool {
 	r := &c.AcquireRequest
 	// A wait that nobody can name ends with its HTTP request; here others share the connection. And a wait without

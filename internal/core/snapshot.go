@@ -67,7 +67,6 @@ func (s *State) restoredPiece(yield func(Piece) bool) bool {
 	return s.restored == nil || yield(Piece{Value: s.restored})
 }
 
-// spacePieces yields what each namespace has, its head first. It reports whether more is wanted.
 func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	more = true
 	s.spaces.Scan(func(name string, sp *space) bool {

@@ -103,7 +103,6 @@ func lease(answer core.Answer) *leasehold.Lease {
 	return answer.Txn.Results[0].Lease
 }
 
-// answered does what the client's own code would do with an answer, the late and the lost ones too.
 func (g *grip) answered(a *attempt, answer core.Answer, err error) {
 	w, l := g.client.world, lease(answer)
 	switch {

@@ -13,7 +13,6 @@ import (
 
 // How the events of the log change what a witness knows, and which of them break a promise.
 
-// event follows one event of the log, and judges it by what was promised before.
 func (t *witness) event(c core.Command, e *leasehold.Event) {
 	switch e.Kind {
 	case leasehold.SessionOpened:

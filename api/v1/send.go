@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +26,11 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 
 // Send asks for an operation whose types are in a package of their own, such as pools. The path is escaped, and the
 // body may be nil.
-func (c *Caller) Send(ctx context.Context, method, path string, query url.Values, body, answer any) error {
-	_, err := c.do(ctx, request{method: method, path: path, query: query, body: body}, answer)
+func (c *Caller) Send(ctx context.Context, method, path string, query url.Values, body, answer any,
+	options ...Option) error {
+	r := request{method: method, path: path, query: query, body: body, options: options,
+		global: strings.HasPrefix(path, "/v1/cluster/")}
+	_, err := c.do(ctx, r, answer)
 	return err
 }
 

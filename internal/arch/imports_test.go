@@ -97,6 +97,8 @@ var rules = []rule{
 	{of: "api/v1/pools", only: []string{"", "api/v1"}},
 	{of: "api/v1/reports", only: []string{"", "api/v1"}},
 	{of: "internal/report", only: []string{"", "api/v1", "api/v1/reports"}}, // sums and texts, for the door and the command line
+	{of: "api/v1/doors", only: []string{"", "api/v1"}},
+	{of: "api/v1/reservations", only: []string{"", "api/v1"}},
 	{of: "api/v1/kinds", only: []string{"", "api/v1"}},
 	{of: "api/v1/tasks", only: []string{"", "api/v1"}},
 	{of: "api/v1", alone: true, only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words", "internal/tokenfile"}},

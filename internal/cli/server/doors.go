@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/api/v1/doors"
 	"github.com/leasehold/leasehold/internal/cli"
-
-	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // Doors returns the command doors.
@@ -29,11 +28,11 @@ It shows the server that answers: each server of a cluster has its own clients.`
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
-		doors, err := c.Doors(ctx)
+		list, err := doors.List(ctx, c.Caller)
 		if err != nil {
 			return err
 		}
-		return printDoors(a, doors)
+		return printDoors(a, list)
 	})
 	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
@@ -50,16 +49,16 @@ func printEach[T any](a *cli.App, items []T, line func(T) string) error {
 	return nil
 }
 
-func printDoors(a *cli.App, doors v1.Doors) error {
+func printDoors(a *cli.App, list doors.Doors) error {
 	switch a.Output {
 	case cli.FormatJSON:
-		return a.PrintJSON(doors.Items)
+		return a.PrintJSON(list.Items)
 	case cli.FormatName:
-		return printEach(a, doors.Items, func(d v1.DoorStatus) string { return d.Name })
+		return printEach(a, list.Items, func(d doors.DoorStatus) string { return d.Name })
 	}
 	columns := []cli.Column{{Name: "DOOR"}, {Name: "ADDRESS"}, {Name: "CONNECTIONS", Right: true}, {Name: "CLIENTS"}}
 	var rows [][]string
-	for _, d := range doors.Items {
+	for _, d := range list.Items {
 		address := "off"
 		if d.On {
 			address = strings.Join(d.Addresses, ", ")
@@ -70,7 +69,7 @@ func printDoors(a *cli.App, doors v1.Doors) error {
 }
 
 // clients lists clients by their names, as far as they have one.
-func clients(all []v1.DoorClient) string {
+func clients(all []doors.DoorClient) string {
 	var names []string
 	for _, c := range all {
 		if c.Client != "" {
@@ -96,7 +95,7 @@ set for the server, with --etcd-namespace, --kubernetes-namespace and --consul-n
 		Args: cli.Takes(0, 1),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
-		tools, err := c.Tools(ctx, c.Client.Servers[0])
+		tools, err := doors.ListTools(ctx, c.Caller, c.Client.Servers[0])
 		if err != nil {
 			return err
 		}
@@ -114,12 +113,12 @@ set for the server, with --etcd-namespace, --kubernetes-namespace and --consul-n
 	return cmd
 }
 
-func printTools(a *cli.App, tools v1.Tools) error {
+func printTools(a *cli.App, tools doors.Tools) error {
 	switch a.Output {
 	case cli.FormatJSON:
 		return a.PrintJSON(tools.Items)
 	case cli.FormatName:
-		return printEach(a, tools.Items, func(t v1.Tool) string { return t.ID })
+		return printEach(a, tools.Items, func(t doors.Tool) string { return t.ID })
 	}
 	columns := []cli.Column{{Name: "TOOL"}, {Name: "DOOR"}, {Name: "WHAT"}}
 	var rows [][]string
@@ -142,7 +141,7 @@ func printText(a *cli.App, text string) error {
 	return nil
 }
 
-func printTool(a *cli.App, tools v1.Tools, id string) error {
+func printTool(a *cli.App, tools doors.Tools, id string) error {
 	var known []string
 	for _, t := range tools.Items {
 		if t.ID != id {

@@ -6,6 +6,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/native/translate"
 )
 
 // An action is what is done for a request. Most are one command of the core: those say how the command is made, and how
@@ -71,6 +72,16 @@ func does[C core.Command](to func(*call) (C, error), reply func(*call, C, core.A
 // doesWith makes an action of a command that is made of a body. The body is not kept: a used one is filled again.
 func doesWith[T any, C core.Command](to func(*call, *T) (C, error), reply func(*call, C, core.Answer) error) action {
 	return doesUpTo(v1.MaxBody, to, reply)
+}
+
+// translated makes a command of a body alone.
+func translated[T any, C core.Command](to func(translate.Command, *T) (C, error)) func(*call, *T) (C, error) {
+	return func(c *call, body *T) (C, error) { return to(c.asked(c.path("path")), body) }
+}
+
+// asked is what the request says beside its body.
+func (c *call) asked(path string) translate.Command {
+	return translate.Command{Namespace: c.namespace, Path: path, Once: c.once}
 }
 
 // doesUpTo makes an action of a command that is made of a body of at most that many bytes.

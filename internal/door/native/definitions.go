@@ -3,12 +3,10 @@ package native
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
@@ -28,7 +26,7 @@ func (c *call) define(body *v1.DefinitionRequest) (*core.Define, error) {
 	if err != nil {
 		return nil, err
 	}
-	command, err := c.toDefine(path, body)
+	command, err := c.asked(path).Define(body)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +39,7 @@ func (c *call) changeDefinition(body *v1.DefinitionChange) (*core.Define, error)
 	if err != nil {
 		return nil, err
 	}
-	command, err := c.toChangeDefinition(path, body)
+	command, err := c.asked(path).ChangeDefinition(body)
 	if err != nil {
 		return nil, err
 	}
@@ -67,67 +65,6 @@ func (c *call) levelDefine(command *core.Define) error {
 func (c *call) defined(_ *core.Define, answer core.Answer) error {
 	c.send(func(b *encode.Buffer) { b.Definition(c.namespace, answer.Definition) })
 	return nil
-}
-
-func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, error) {
-	command := &core.Define{
-		Namespace: c.namespace, By: r.By, Reason: r.Reason, Request: c.once, KeepSlots: !r.Replace,
-		IfRevision: leasehold.Revision(r.IfRevision),
-		Definition: leasehold.Definition{
-			Path: path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL),
-			LargestTTL: time.Duration(r.LargestTTL),
-			HoldLimit:  time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected),
-			Idle: time.Duration(r.Idle), IdleRelease: time.Duration(r.IdleRelease),
-		},
-	}
-	var err error
-	command.Definition.Limits, err = pool.ParseLimits(r.Limits)
-	return command, firstError(err, checkDefine(command, r.Unclean))
-}
-
-// toChangeDefinition makes a command of a change. Only fields that the request names are set.
-func (c *call) toChangeDefinition(path string, r *v1.DefinitionChange) (*core.Define, error) {
-	command := &core.Define{
-		Namespace: c.namespace, By: r.By, Reason: r.Reason, Request: c.once, KeepSlots: !r.Replace,
-		IfRevision: leasehold.Revision(r.IfRevision),
-		Definition: leasehold.Definition{
-			Path: path, Capacity: r.Capacity.Value, Units: r.Units.Value, DefaultTTL: time.Duration(r.DefaultTTL.Value),
-			LargestTTL: time.Duration(r.LargestTTL.Value), HoldLimit: time.Duration(r.HoldLimit.Value),
-			Grace: time.Duration(r.Grace.Value), Expected: time.Duration(r.Expected.Value),
-			Idle: time.Duration(r.Idle.Value), IdleRelease: time.Duration(r.IdleRelease.Value),
-		},
-	}
-	for field, given := range map[core.DefinitionFields]bool{
-		core.FieldSlots:      r.Capacity.Given || r.Units.Given,
-		core.FieldDefaultTTL: r.DefaultTTL.Given, core.FieldLargestTTL: r.LargestTTL.Given,
-		core.FieldHoldLimit: r.HoldLimit.Given, core.FieldGrace: r.Grace.Given, core.FieldExpected: r.Expected.Given,
-		core.FieldUnclean: r.Unclean.Given, core.FieldLimits: r.Limits.Given,
-		core.FieldIdle: r.Idle.Given, core.FieldIdleRelease: r.IdleRelease.Given,
-	} {
-		if given {
-			command.Fields |= field
-		}
-	}
-	if command.Fields == 0 {
-		return nil, invalid("nothing to change: name at least one field, such as units or hold_limit")
-	}
-	var err error
-	command.Definition.Limits, err = pool.ParseLimits(r.Limits.Value)
-	return command, firstError(err, checkDefine(command, r.Unclean.Value))
-}
-
-// checkDefine reads what follows an unclean end, and checks the whole command.
-func checkDefine(command *core.Define, unclean string) error {
-	var known bool
-	if command.Definition.Unclean, known = leasehold.UncleanOf(unclean); !known && unclean != "" {
-		return invalid("unclean is %s: it is allow, warn or acknowledge", brief(unclean))
-	}
-	for _, unit := range command.Definition.Units {
-		if err := checkName("unit", unit); err != nil {
-			return err
-		}
-	}
-	return firstError(checkText("by", command.By), checkText("reason", command.Reason), command.Validate())
 }
 
 // definition shows what applies to a resource.

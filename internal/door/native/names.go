@@ -10,6 +10,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/translate"
 )
 
 // Short names for what nearly every file here needs.
@@ -17,17 +18,9 @@ import (
 func invalid(format string, args ...any) error { return door.Invalid(format, args...) }
 func brief(s string) string                    { return door.Brief(s) }
 func firstError(errs ...error) error           { return door.First(errs...) }
-
-// checkPath says what is wrong with the path of a resource.
-func checkPath(field, s string) error {
-	return door.First(checkName(field, s), door.CheckSegments(field, s))
-}
-
-// checkName says what is wrong with a name that has to be there.
-func checkName(field, s string) error { return door.CheckName(field, s, leasehold.MaxName) }
-
-// checkText says what is wrong with a text that may be empty.
-func checkText(field, s string) error { return door.CheckText(field, s, leasehold.MaxName) }
+func checkPath(field, s string) error          { return translate.Path(field, s) }
+func checkName(field, s string) error          { return translate.Name(field, s) }
+func checkText(field, s string) error          { return translate.Text(field, s) }
 
 // number reads a whole number from 1 to most.
 func (c *call) number(name string, otherwise, most int) (int, error) {

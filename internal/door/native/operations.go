@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold/leasehold/internal/access/document"
 	"github.com/leasehold/leasehold/internal/door/native/filter"
 	"github.com/leasehold/leasehold/internal/door/native/keyword"
+	"github.com/leasehold/leasehold/internal/door/native/translate"
 )
 
 // An operation is one thing that can be asked. Method and path find it.
@@ -65,13 +66,18 @@ var operations = []operation{
 		does((*call).toUndefine, doNothingMore)},
 	{"pools", "GET", "/v1/pools", pageParams, "POOL LIST", asks((*call).pools)},
 	{"pool", "GET", "/v1/pools/{path...}", "after limit queue", "POOL GET path", asks((*call).pool)},
-	{"set-units", "PUT", "/v1/pools/{path...}", "", "POOL UNITS path", doesWith((*call).setUnits, doNothingMore)},
-	{"drain", "PATCH", "/v1/pools/{path...}", "", "POOL DRAIN path", doesWith((*call).drain, doNothingMore)},
-	{"report-use", "POST", "/v1/pools/{path...}", "", "POOL USE path", doesWith((*call).reportUse, doNothingMore)},
+	{"set-units", "PUT", "/v1/pools/{path...}", "", "POOL UNITS path",
+		doesWith(translated(translate.Command.SetUnits), doNothingMore)},
+	{"drain", "PATCH", "/v1/pools/{path...}", "", "POOL DRAIN path",
+		doesWith(translated(translate.Command.Drain), doNothingMore)},
+	{"report-use", "POST", "/v1/pools/{path...}", "", "POOL USE path",
+		doesWith(translated(translate.Command.ReportUse), doNothingMore)},
 	{"tasks", "GET", "/v1/tasks", pageParams + " state", "TASK LIST", asks((*call).tasks)},
 	{"task", "GET", "/v1/tasks/{path...}", "", "TASK GET path", asks((*call).task)},
-	{"put-task", "PUT", "/v1/tasks/{path...}", "", "TASK PUT path", doesWith((*call).putTask, doNothingMore)},
-	{"finish-task", "POST", "/v1/finish", "", "FINISH id", doesWith((*call).finishTask, doNothingMore)},
+	{"put-task", "PUT", "/v1/tasks/{path...}", "", "TASK PUT path",
+		doesWith(translated(translate.Command.PutTask), doNothingMore)},
+	{"finish-task", "POST", "/v1/finish", "", "FINISH id",
+		doesWith(translated(translate.Command.FinishTask), doNothingMore)},
 	{"report", "GET", "/v1/reports/{path...}", "from until by", "REPORT path", asks((*call).report)},
 	{"open-session", "POST", "/v1/sessions", "", "SESSION OPEN",
 		mayDoWith((*call).toOpenSession, (*call).sessionOpened)},

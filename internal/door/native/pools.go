@@ -3,9 +3,7 @@ package native
 import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/api/v1/pools"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
@@ -45,50 +43,6 @@ func (c *call) pool() error {
 	}
 	c.send(func(b *encode.Buffer) { b.Pool(&status, cursor(status.Next)) })
 	return nil
-}
-
-// setUnits says which units of a pool a host has.
-func (c *call) setUnits(r *pools.UnitsRequest) (*core.SetUnits, error) {
-	command := &core.SetUnits{Namespace: c.namespace, Resource: c.path("path"), Host: r.Host, By: r.By,
-		Reason: r.Reason, Request: c.once}
-	err := firstError(checkPath("resource", command.Resource), checkText("host", r.Host), checkText("by", r.By),
-		checkText("reason", r.Reason))
-	for _, u := range r.Units {
-		ls, wrong := labels(u.Labels)
-		if err = firstError(err, wrong, checkName("unit", u.Name), checkText("unfit", u.Unfit)); err != nil {
-			return nil, err
-		}
-		command.Units = append(command.Units, core.HostUnit{Name: u.Name, Labels: ls, Unfit: u.Unfit})
-	}
-	return command, firstError(err, command.Validate())
-}
-
-// drain keeps units from being granted, or lets them be granted again.
-func (c *call) drain(r *pools.DrainRequest) (*core.Drain, error) {
-	command := &core.Drain{Namespace: c.namespace, Resource: c.path("path"), Units: r.Units, Why: r.Why, By: r.By,
-		Request: c.once}
-	return command, firstError(checkPath("resource", command.Resource), checkText("why", r.Why), checkText("by", r.By),
-		command.Validate())
-}
-
-// reportUse says how the units of a host are used.
-func (c *call) reportUse(r *pools.UseRequest) (*core.ReportUse, error) {
-	command := &core.ReportUse{Namespace: c.namespace, Resource: c.path("path"), Host: r.Host, By: r.By,
-		Request: c.once}
-	err := firstError(checkPath("resource", command.Resource), checkText("host", r.Host), checkText("by", r.By))
-	for _, u := range r.Units {
-		unit := core.UnitReport{Name: u.Name, Percent: pool.UnknownPercent, Memory: u.Memory, Unfit: u.Unfit}
-		if u.Percent != nil {
-			unit.Percent = *u.Percent
-		}
-		err = firstError(err, checkName("unit", u.Name), checkText("unfit", u.Unfit))
-		for _, p := range u.Processes {
-			err = firstError(err, checkText("user", p.User), checkText("process", p.Name))
-			unit.Processes = append(unit.Processes, core.UnitProcess(p))
-		}
-		command.Units = append(command.Units, unit)
-	}
-	return command, firstError(err, command.Validate())
 }
 
 // selection is what a request selects of a pool; nil if it selects nothing.

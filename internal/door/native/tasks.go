@@ -2,28 +2,9 @@ package native
 
 import (
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/api/v1/tasks"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
-
-// putTask adds a task. A claim of one needs no operation of its own: it is an acquire of a folder.
-func (c *call) putTask(r *tasks.PutRequest) (*core.PutTask, error) {
-	command := &core.PutTask{Namespace: c.namespace, Path: c.path("path"), Value: string(r.Value), Priority: r.Priority,
-		Attempts: r.Attempts, By: r.By, Request: c.once}
-	return command, firstError(checkPath("path", command.Path), checkText("by", r.By), command.Validate())
-}
-
-func (c *call) finishTask(r *tasks.FinishRequest) (*core.FinishTask, error) {
-	if r.Outcome != tasks.Done && r.Outcome != tasks.Failed {
-		return nil, invalid("outcome is %s: it is %s or %s", brief(r.Outcome), tasks.Done, tasks.Failed)
-	}
-	command := &core.FinishTask{Namespace: c.namespace, ID: r.ID, Token: leasehold.Token(r.Token), Result: r.Result,
-		Failed: r.Outcome == tasks.Failed, Session: r.Session, Request: c.once}
-	return command, firstError(checkName("id", r.ID), checkText("session", r.Session),
-		door.CheckText("result", r.Result, leasehold.MaxResult), command.Validate())
-}
 
 // task shows one task, with what is to be done.
 func (c *call) task() error {

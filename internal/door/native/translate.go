@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/translate"
 	"github.com/leasehold/leasehold/internal/id"
 )
 
@@ -51,7 +51,7 @@ func (c *call) derivedID(from []byte) string {
 
 // toAcquire makes a command of a request. Limits are the core's to judge, but for what it cannot see.
 func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
-	ls, err := labels(a.Labels)
+	ls, err := translate.Labels(a.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (c *call) toUndefine() (*core.Undefine, error) {
 }
 
 func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
-	ls, err := labels(r.Labels)
+	ls, err := translate.Labels(r.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -260,23 +260,6 @@ func (c *call) toCloseSession() (*core.CloseSession, error) {
 	abandon, err := c.flag("abandon")
 	command := &core.CloseSession{Namespace: c.namespace, ID: c.path("id"), Abandon: abandon, Request: c.once}
 	return command, firstError(err, checkName("session id", command.ID), command.Validate())
-}
-
-// labels sorts what a request says of its sender.
-func labels(m map[string]string) (leasehold.Labels, error) {
-	if len(m) == 0 {
-		return nil, nil
-	}
-	ls := make(leasehold.Labels, 0, len(m))
-	for k, v := range m {
-		if err := firstError(checkName("the key of a label", k),
-			door.CheckText("label "+brief(k), v, len(v))); err != nil {
-			return nil, err
-		}
-		ls = append(ls, leasehold.Label{Key: k, Value: v})
-	}
-	slices.SortFunc(ls, func(a, b leasehold.Label) int { return strings.Compare(a.Key, b.Key) })
-	return ls, nil
 }
 
 // warn says what is unwise about a ttl that is allowed.

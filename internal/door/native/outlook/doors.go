@@ -4,21 +4,22 @@ import (
 	"net/url"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/api/v1/doors"
 	"github.com/leasehold/leasehold/internal/door"
 )
 
 // Doors returns what a server speaks, and who uses it.
-func Doors(entrances []door.Entrance, guests []door.Guest) v1.Doors {
-	list := v1.Doors{Items: []v1.DoorStatus{}}
+func Doors(entrances []door.Entrance, guests []door.Guest) doors.Doors {
+	list := doors.Doors{Items: []doors.DoorStatus{}}
 	for _, e := range entrances {
-		status := v1.DoorStatus{Name: e.Kind.Name, What: e.Kind.What, On: e.On, Clients: []v1.DoorClient{}}
+		status := doors.DoorStatus{Name: e.Kind.Name, What: e.Kind.What, On: e.On, Clients: []doors.DoorClient{}}
 		if e.On {
 			status.Addresses = e.Addresses
 		}
 		for _, g := range guests {
 			if g.Door == e.Kind.Name {
 				status.Connections += g.Connections
-				status.Clients = append(status.Clients, v1.DoorClient{Client: g.Client, Connections: g.Connections})
+				status.Clients = append(status.Clients, doors.DoorClient{Client: g.Client, Connections: g.Connections})
 			}
 		}
 		list.Items = append(list.Items, status)
@@ -28,18 +29,18 @@ func Doors(entrances []door.Entrance, guests []door.Guest) v1.Doors {
 
 // Tools returns what to paste for each tool, for those who reach a server at an origin; empty: where it says itself
 // that it is. It reports whether that is one.
-func Tools(entrances []door.Entrance, origin, namespace string, access bool) (list v1.Tools, ok bool) {
+func Tools(entrances []door.Entrance, origin, namespace string, access bool) (list doors.Tools, ok bool) {
 	if origin == "" {
 		origin = advertised(entrances)
 	} else if !isOrigin(origin) {
 		return list, false
 	}
-	list.Items = []v1.Tool{}
+	list.Items = []doors.Tool{}
 	for _, e := range entrances {
 		place := door.Place{Origin: origin, Namespace: namespace, Access: access, Own: e.At(origin)}
 		for _, t := range e.Kind.Tools {
 			list.Items = append(list.Items,
-				v1.Tool{ID: t.ID, Name: t.Name, What: t.What, Door: e.Kind.Name, On: e.On, Text: t.Text(place)})
+				doors.Tool{ID: t.ID, Name: t.Name, What: t.What, Door: e.Kind.Name, On: e.On, Text: t.Text(place)})
 		}
 	}
 	return list, true

@@ -1,8 +1,11 @@
-package v1
+// Package doors has the part of the API that is about what a server speaks, and with which tools it is reached.
+package doors
 
 import (
 	"context"
 	"net/url"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // Doors are what one server speaks.
@@ -26,9 +29,10 @@ type DoorClient struct {
 	Connections int    `json:"connections"`
 }
 
-// Doors returns what the server speaks, where, and who is connected to it.
-func (c *Caller) Doors(ctx context.Context) (Doors, error) {
-	return send[Doors](ctx, c, request{method: "GET", path: "/v1/cluster/doors", global: true})
+// List returns what the server speaks, where, and who is connected to it.
+func List(ctx context.Context, c *v1.Caller) (list Doors, err error) {
+	err = c.Send(ctx, "GET", "/v1/cluster/doors", nil, nil, &list)
+	return list, err
 }
 
 // Tools are the programs that a server can be reached with.
@@ -46,12 +50,13 @@ type Tool struct {
 	Text string `json:"text"` // to paste
 }
 
-// Tools returns what to paste to reach a server with each tool. The origin is where it is reached, such as
+// ListTools returns what to paste to reach a server with each tool. The origin is where it is reached, such as
 // https://leases.example:4653; empty: as the server says itself.
-func (c *Caller) Tools(ctx context.Context, origin string) (Tools, error) {
+func ListTools(ctx context.Context, c *v1.Caller, origin string) (list Tools, err error) {
 	query := url.Values{}
 	if origin != "" {
 		query.Set("origin", origin)
 	}
-	return send[Tools](ctx, c, request{method: "GET", path: "/v1/connect", query: query})
+	err = c.Send(ctx, "GET", "/v1/connect", query, nil, &list)
+	return list, err
 }

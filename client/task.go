@@ -31,6 +31,22 @@ func (c *Client) AddTask(ctx context.Context, t NewTask) error {
 	return c.retry(ctx, callTimeout/3, func(ctx context.Context) error { return tasks.PutTask(ctx, request) })
 }
 
+// Tasks returns the tasks whose paths begin with a prefix, in the order of their paths: their states, who does them,
+// and what they came to. What is to be done is a record, and Get returns it.
+func (c *Client) Tasks(ctx context.Context, prefix string) (all []leasehold.Task, err error) {
+	tasks, err := power[store.Tasks](c, store.TaskPower)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = c.retry(ctx, callTimeout/3, func(ctx context.Context) (err error) {
+		all, err = tasks.ListTasks(ctx, prefix)
+		return err
+	})
+	return all, err
+}
+
 // A Task is a task that this client does: the hold on it, whose Resource is its path, and what is to be done. End it
 // with Done or Fail; Release gives it back for another to do.
 type Task struct {

@@ -18,6 +18,9 @@ type Tasks interface {
 	// FinishTask ends the lease on a task, and says what became of that. It is idempotent. If the lease is over,
 	// the error is Lost, and nothing is changed, even if nobody else has claimed the task since.
 	FinishTask(ctx context.Context, r FinishRequest) error
+
+	// ListTasks returns the tasks whose paths begin with a prefix, in the order of their paths.
+	ListTasks(ctx context.Context, prefix string) ([]leasehold.Task, error)
 }
 
 // A TaskRequest adds a task.

@@ -37,6 +37,11 @@ func claimsTasks(k *kit) {
 			k.Errorf("it could not be finished: %s", describe(err))
 		}
 	}
+	listed, err := tasks.ListTasks(ctx, folder)
+	if err != nil || len(listed) != 2 || listed[0].Path != first.Resource || listed[0].State != leasehold.TaskDone ||
+		listed[0].Result != "r" || listed[1].State != leasehold.TaskDoing || listed[1].Token != second.Token {
+		k.Errorf("the tasks are %+v: %s", listed, describe(err))
+	}
 	// Given back, it can be claimed again, and what the first says about it is refused.
 	released := store.ReleaseRequest{Leases: []store.Ref{{Resource: second.Resource, ID: second.ID}}}
 	if err := k.store.Release(ctx, released); err != nil {

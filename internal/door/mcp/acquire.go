@@ -125,7 +125,7 @@ func (a *acquiring) begin(c *call, name string) error {
 					return
 				}
 				mine, _ := v.Sessions(c.namespace, c.agent.prefix, "", maxGrips)
-				has, ttl = len(mine), a.ttl(v, c.namespace)
+				has, ttl = len(mine), a.ttl(v, c)
 			})
 			if err != nil {
 				return false, err
@@ -163,6 +163,9 @@ func (a *acquiring) command(c *call, name string) *core.Acquire {
 	command := &core.Acquire{Namespace: c.namespace, Resource: a.Resources[0], ID: name, Slots: a.Slots,
 		Holder: c.agent.holder, Reason: a.Reason, Session: name, Party: c.agent.prefix + c.agent.holder,
 		Task: leasehold.IsTaskFolder(a.Resources[0])}
+	if c.engine.Level() >= core.Level4 {
+		command.Labels = kindLabels
+	}
 	for n, resource := range a.Resources[1:] {
 		command.Also = append(command.Also, core.Item{Resource: resource, ID: leaseID(name, n+1), Slots: a.Slots})
 	}
@@ -180,7 +183,7 @@ func (a *acquiring) take(c *call, command *core.Acquire) (granted bool, err erro
 	}
 	command.Wait = leasehold.MaxWait
 	if c.engine.Level() >= core.Level4 {
-		command.Labels = leasehold.Labels{{Key: labelTicket, Value: "true"}}
+		command.Labels = append(slices.Clip(kindLabels), leasehold.Label{Key: labelTicket, Value: "true"})
 	}
 	answer, err := c.do(command)
 	if err != nil || answer.Waiter == nil {
@@ -269,20 +272,37 @@ const (
 	mostTTL    = 4 * time.Hour
 )
 
+// kindLabels are on all leases of agents. With the agent's name, less the number at its end, they make a kind: how long
+// reviewers have a file says nothing about builders, nor about the people who use the same resource.
+var kindLabels = leasehold.Labels{{Key: "command", Value: doorName}}
+
 // ttl returns how long silence may last: as was asked for, or twice what nineteen of twenty holders needed.
-func (a *acquiring) ttl(v core.View, namespace string) time.Duration {
+func (a *acquiring) ttl(v core.View, c *call) time.Duration {
 	longest, allowed := time.Duration(0), mostTTL
 	for _, path := range a.Resources {
-		d, _ := v.Definition(namespace, path)
+		d, _ := v.Definition(c.namespace, path)
 		if d.LargestTTL != 0 {
 			allowed = min(allowed, d.LargestTTL)
 		}
-		longest = max(longest, learned(v.Status(namespace, path, 0).Usual, cmp.Or(d.DefaultTTL, defaultTTL)))
+		otherwise := learned(v.Status(c.namespace, path, 0).Usual, cmp.Or(d.DefaultTTL, defaultTTL))
+		longest = max(longest, learned(c.usualKind(v, path), otherwise))
 	}
 	if a.TTL != 0 {
 		return time.Duration(a.TTL) * time.Second // if that is more than is allowed, the engine says so
 	}
 	return min(max(longest, leastTTL), allowed)
+}
+
+// usualKind returns how long agents of this kind have a resource; nil if nobody knows. A task is had once, so that this
+// is known for those of its folder.
+func (c *call) usualKind(v core.View, path string) *leasehold.Usual {
+	kinds := v.Kinds(c.namespace, path, core.KindName(kindLabels, c.agent.holder))
+	if len(kinds) == 0 || kinds[0].Usual == nil {
+		return nil
+	}
+	usual := *kinds[0].Usual
+	usual.Unclean = 0 // those are not among the times of a kind
+	return &usual
 }
 
 // learned returns a TTL from how long leases on a resource were held. Those that ended uncleanly lasted for as long

@@ -116,6 +116,70 @@ func TestLearnedTTLs(t *testing.T) {
 	})
 }
 
+// Work is of kinds: reviewers who need a minute must not shorten the TTL of builders who need an hour, and a task that
+// nobody did before is of the kind of its folder.
+func TestTTLsAreLearnedByKind(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		turn := func(agent string, lasts time.Duration) {
+			g := b.acquire(agent, "repo/web:a.go", `,"ttl_seconds":14400`).is(statusHeld)
+			sleep(lasts)
+			b.release(agent, g.ID)
+		}
+		for range 8 {
+			turn("reviewer-1", time.Minute)
+			turn("builder-1", time.Hour)
+		}
+		for agent, want := range map[string][2]int{"reviewer-7": {120, 130}, "builder-7": {7100, 7700}} {
+			g := b.acquire(agent, "repo/web:a.go").is(statusHeld)
+			if g.ExpiresIn < want[0] || g.ExpiresIn > want[1] {
+				t.Errorf("%s has %ds, want %v", agent, g.ExpiresIn, want)
+			}
+			b.release(agent, g.ID)
+		}
+		for i := range 8 {
+			b.do(&core.PutTask{Namespace: leasehold.DefaultNamespace, Path: "jobs/" + string(rune('a'+i)), Value: "x"})
+			g := b.acquire("builder-1", "jobs/", `,"ttl_seconds":14400`).is(statusHeld)
+			sleep(30 * time.Minute)
+			b.call("builder-1", "lease_release", `{"ids":["`+g.ID+`"],"outcome":"done"}`)
+		}
+		b.do(&core.PutTask{Namespace: leasehold.DefaultNamespace, Path: "jobs/new", Value: "x"})
+		if g := b.acquire("builder-2", "jobs/").is(statusHeld); g.ExpiresIn < 3500 || g.ExpiresIn > 3900 {
+			t.Errorf("a new task of half an hour has %ds", g.ExpiresIn)
+		}
+	})
+}
+
+// A TTL that nobody can set is wrong for somebody: an agent may ask for one, and a definition may set one.
+func TestTTLsCanBeSet(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		b.do(&core.Define{Namespace: leasehold.DefaultNamespace, Definition: leasehold.Definition{Path: "slow/",
+			DefaultTTL: time.Hour, LargestTTL: 2 * time.Hour}})
+		for arguments, want := range map[string]int{``: 3600, `,"ttl_seconds":30`: 30} {
+			g := b.acquire("ann", "slow/1", arguments).is(statusHeld)
+			if g.ExpiresIn != want {
+				t.Errorf("with %q it lasts for %ds, want %d", arguments, g.ExpiresIn, want)
+			}
+			b.release("ann", g.ID)
+		}
+	})
+}
+
+// A heartbeat that never looks at who holds lets two machines hold one claim.
+func TestNobodyRenewsTheLeaseOfAnother(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		mine := b.acquire("ann", "task/1").is(statusHeld)
+		for range 4 {
+			sleep(3 * time.Minute)
+			b.check("bob", mine.ID).fails(leasehold.NotFound, "no lease or ticket of yours")
+			b.release("bob", mine.ID).fails(leasehold.NotFound)
+			b.check("bob")
+		}
+		if s := b.status("task/1"); s.Holding != 0 {
+			t.Errorf("%+v hold it after the TTL of its agent", s.Holders)
+		}
+	})
+}
+
 // Without fencing, the agent that was away completes the task of the next one.
 func TestALateAgentIsRefusedByItsToken(t *testing.T) {
 	inTime(t, func(t *testing.T, b *bench) {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,6 +212,33 @@ func TestTheSharedServerEndsAfterTheLastAgent(t *testing.T) {
 	if sharedServer(t, dir) != 0 {
 		t.Error("its address is still there")
 	}
+}
+
+// People who are told of no server look at the one that their agents share.
+func TestPeopleFindTheServerOfTheirAgents(t *testing.T) {
+	t.Parallel()
+	if c, err := net.Dial("tcp", "127.0.0.1:4653"); err == nil {
+		_ = c.Close()
+		t.Skip("left out: somebody serves at the usual address of this machine")
+	}
+	environ, _ := alone(t)
+	a := startMCP(t, environ, "--local", "127.0.0.1:0", "--holder", "ann")
+	a.takes("repo/web:README.md", "held")
+	run := func(args ...string) string {
+		cmd := exec.Command("leasehold", args...)
+		cmd.Env = append(environ, "PATH="+os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0")
+		said, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v: %s", args, err, said)
+		}
+		return string(said)
+	}
+	has(t, run("list", "repo/"), "repo/web:README.md", "ann")
+	run("ask", "repo/web:README.md", "please release")
+	has(t, a.call("lease_check", nil), "please release")
+	run("break", "repo/web:README.md", "--now", "--yes", "--reason", "its machine died")
+	has(t, a.call("lease_check", nil), `"lost"`, "broken")
+	run("run", "repo/web:README.md", "--", "true")
 }
 
 // The hook of an agent renews what that agent holds, and finds it by their common parent.

@@ -21,6 +21,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/profile"
 	"github.com/leasehold/leasehold/internal/storeapi"
 	"github.com/leasehold/leasehold/store"
 )
@@ -48,13 +49,41 @@ func (a *App) Talk(body func(ctx context.Context, c *Conn, args []string) error)
 	}
 }
 
-// Connect reads the settings of a command and returns its connection. No server is asked yet.
+// Connect reads the settings of a command and returns its connection. The server that was named is not asked yet.
 func (a *App) Connect(cmd *cobra.Command) (*Conn, error) {
 	client, err := a.ClientSettings(cmd)
 	if err != nil {
 		return nil, err
 	}
+	if !a.ServerNamed(cmd) {
+		a.joinAgents(cmd.Context(), &client)
+	}
 	return NewConn(client, cmd)
+}
+
+// UsualAddress is where every command looks for a server that nobody named.
+const UsualAddress = "127.0.0.1:4653"
+
+// ServerNamed reports whether a flag, a variable or the person's context says which server to ask.
+func (a *App) ServerNamed(cmd *cobra.Command) bool {
+	src, err := a.ClientSources(cmd)
+	return err != nil || src.Flags["server"] != "" || a.Getenv("LEASEHOLD_SERVER") != "" || src.Context["server"] != ""
+}
+
+// joinAgents lets a command ask the server that the person's agents share, if none is at the usual address. That
+// server knows of no tokens, so none is sent to what is found at its address.
+func (a *App) joinAgents(ctx context.Context, client *config.Client) {
+	dir, err := profile.UserAgents(a.Getenv)
+	if err != nil || dir.Published() == "" {
+		return
+	}
+	if there, err := net.DialTimeout("tcp", UsualAddress, time.Second); err == nil {
+		_ = there.Close()
+		return
+	}
+	if url, ok := dir.Server(ctx); ok {
+		client.Servers, client.Server, client.Token, client.LoginFlags = []string{url}, url, nil, nil
+	}
 }
 
 // NewConn returns a connection to the servers that the settings name.

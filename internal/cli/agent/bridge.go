@@ -176,7 +176,7 @@ func (b *bridge) forward(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Call
 func (b *bridge) reconnect(ctx context.Context) error {
 	b.looking.Lock()
 	defer b.looking.Unlock()
-	if b.place.dir != "" {
+	if b.place.dir != (state{}) {
 		find, cancel := context.WithTimeout(ctx, startTime)
 		defer cancel()
 		if err := b.place.find(find); err != nil {

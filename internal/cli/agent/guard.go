@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/profile"
 )
 
 // hooks are those of git that the guard is.
@@ -151,7 +152,7 @@ func checkTouched(a *cli.App, cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if !named(a, cmd) && len(touched) > 0 {
+	if !a.ServerNamed(cmd) && len(touched) > 0 {
 		url, ok := runningHere(ctx, a)
 		if !ok {
 			return report(a, nil) // there is no server, so nobody has leased anything
@@ -176,12 +177,12 @@ func checkTouched(a *cli.App, cmd *cobra.Command, args []string) error {
 // runningHere returns where a server is that nobody named.
 func runningHere(ctx context.Context, a *cli.App) (url string, ok bool) {
 	if dir, err := stateDir(a.Getenv); err == nil {
-		if url, ok = dir.published(ctx); ok {
+		if url, ok = dir.Server(ctx); ok {
 			return url, true
 		}
 	}
-	url = "http://" + usualAddress
-	return url, answers(ctx, url)
+	url = "http://" + cli.UsualAddress
+	return url, profile.Answers(ctx, url)
 }
 
 // repository returns how the names of leases on files of this repository begin. All its worktrees have the same.

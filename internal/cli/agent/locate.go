@@ -2,14 +2,10 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -18,82 +14,33 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/profile"
 )
 
-// usualAddress is where every command looks for a server that nobody named.
-const usualAddress = "127.0.0.1:4653"
-
-// A state is the directory in which the agents of one user find each other.
-type state string
-
-// The files in it. Agents have a shared lock on clients for as long as they live; who starts a server has an exclusive
-// one on start.
+// The files in the directory in which agents meet. Agents have a shared lock on clients for as long as they live; who
+// starts a server has an exclusive one on start.
 const (
-	addressFile = "address.json"
 	clientsFile = "clients"
 	startFile   = "start"
 	logFile     = "server.log"
 )
 
-// stateDir returns the directory of the user whose environment it is.
+// A state is the directory in which the agents of one user find each other.
+type state struct{ profile.Agents }
+
+// stateDir returns the directory of the user whose environment it is, and makes it if it is not there.
 func stateDir(getenv func(string) string) (state, error) {
-	base, home := getenv("XDG_STATE_HOME"), getenv("HOME")
-	switch {
-	case runtime.GOOS == "windows":
-		base = getenv("LocalAppData")
-	case filepath.IsAbs(base):
-	case home != "":
-		base = filepath.Join(home, ".local", "state")
-	}
-	if !filepath.IsAbs(base) {
-		return "", errors.New("HOME is not set, so nobody knows where your agents meet: name a server with --server")
-	}
-	dir := state(filepath.Join(base, "leasehold", "agents"))
-	return dir, os.MkdirAll(string(dir), 0o700)
-}
-
-// file returns the path of one of the files.
-func (d state) file(name string) string { return filepath.Join(string(d), name) }
-
-// A published is where the shared server is.
-type published struct {
-	URL string `json:"url"`
-	PID int    `json:"pid"`
-}
-
-// published reads where the shared server is, if it answers there. A server that was killed leaves its address behind,
-// and another program may have the port by now.
-func (d state) published(ctx context.Context) (url string, ok bool) {
-	text, err := os.ReadFile(d.file(addressFile))
-	var p published
-	if err != nil || json.Unmarshal(text, &p) != nil {
-		return "", false
-	}
-	return p.URL, answers(ctx, p.URL)
-}
-
-// answers reports whether a server of ours is at an address.
-func answers(ctx context.Context, url string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/version", nil)
+	dir, err := profile.UserAgents(getenv)
 	if err != nil {
-		return false
+		return state{}, err
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	var version struct{ Version string }
-	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(&version) == nil &&
-		version.Version != ""
+	return state{dir}, os.MkdirAll(string(dir), 0o700)
 }
 
 // A place is a server that agents are joined to.
 type place struct {
 	client  config.Client
-	dir     state    // empty: the server was named, and agents do not meet by themselves
+	dir     state    // zero: the server was named, and agents do not meet by themselves
 	local   string   // where to start one
 	present *os.File // with a lock that says that somebody is here; nil: none is needed
 }
@@ -108,16 +55,10 @@ func (p *place) leave() {
 	}
 }
 
-// named reports whether a flag, a variable or the person's context says which server to ask.
-func named(a *cli.App, cmd *cobra.Command) bool {
-	src, err := a.ClientSources(cmd)
-	return err != nil || src.Flags["server"] != "" || a.Getenv("LEASEHOLD_SERVER") != "" || src.Context["server"] != ""
-}
-
 // locate finds the server of an agent, and starts it if there is none.
 func locate(ctx context.Context, a *cli.App, cmd *cobra.Command, client config.Client, local string) (*place, error) {
 	p := &place{client: client, local: local}
-	if named(a, cmd) {
+	if a.ServerNamed(cmd) {
 		return p, nil
 	}
 	var err error
@@ -127,7 +68,7 @@ func locate(ctx context.Context, a *cli.App, cmd *cobra.Command, client config.C
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	// Before anything is looked at: a server that is about to end is waited for, and one that runs goes on.
-	if p.present, err = lockFile(ctx, p.dir.file(clientsFile), shared); err == nil {
+	if p.present, err = lockFile(ctx, p.dir.File(clientsFile), shared); err == nil {
 		err = p.find(ctx)
 	}
 	if err != nil {
@@ -146,16 +87,16 @@ const startTime = 30 * time.Second
 // The one that agents share is looked for first: if a person starts another at the usual address later, agents that
 // come after that must still meet those that came before.
 func (p *place) find(ctx context.Context) error {
-	start, err := lockFile(ctx, p.dir.file(startFile), exclusive)
+	start, err := lockFile(ctx, p.dir.File(startFile), exclusive)
 	if err != nil {
 		return err
 	}
 	defer start.Close()
-	if url, ok := p.dir.published(ctx); ok {
+	if url, ok := p.dir.Server(ctx); ok {
 		p.client.Servers = []string{url}
 		return nil
 	}
-	if usual := "http://" + p.local; !strings.HasSuffix(usual, ":0") && answers(ctx, usual) {
+	if usual := "http://" + p.local; !strings.HasSuffix(usual, ":0") && profile.Answers(ctx, usual) {
 		p.client.Servers = []string{usual}
 		return nil
 	}
@@ -168,13 +109,13 @@ func (p *place) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.Create(p.dir.file(logFile))
+	log, err := os.Create(p.dir.File(logFile))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	server := exec.Command(self, ServerName, freeAddress(p.local), idleTime.String())
-	server.Stdout, server.Stderr, server.Dir = log, log, string(p.dir)
+	server.Stdout, server.Stderr, server.Dir = log, log, string(p.dir.Agents)
 	detach(server)
 	if err := server.Start(); err != nil {
 		return err
@@ -184,16 +125,16 @@ func (p *place) start(ctx context.Context) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if url, ok := p.dir.published(ctx); ok {
+		if url, ok := p.dir.Server(ctx); ok {
 			p.client.Servers = []string{url}
 			return nil
 		}
 		select {
 		case <-ticker.C:
 		case <-ended:
-			return errors.New("it ended at once: see " + p.dir.file(logFile))
+			return errors.New("it ended at once: see " + p.dir.File(logFile))
 		case <-ctx.Done():
-			return errors.New("it does not answer: see " + p.dir.file(logFile))
+			return errors.New("it does not answer: see " + p.dir.File(logFile))
 		}
 	}
 }
@@ -221,7 +162,7 @@ func (d state) untilAlone(ctx context.Context, idle time.Duration, end func()) {
 			return
 		case <-ticker.C:
 		}
-		alone, err := tryLock(d.file(clientsFile), exclusive)
+		alone, err := tryLock(d.File(clientsFile), exclusive)
 		switch {
 		case err != nil || alone == nil:
 			since = time.Time{}
@@ -229,7 +170,7 @@ func (d state) untilAlone(ctx context.Context, idle time.Duration, end func()) {
 		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) >= idle:
-			_ = os.Remove(d.file(addressFile))
+			d.Withdraw()
 			end()
 			<-ctx.Done()
 			return // the lock goes with the process

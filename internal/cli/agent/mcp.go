@@ -2,9 +2,7 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -46,8 +44,8 @@ until its TTL: the next process with that name goes on with it.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runMCP(a, cmd, local) }
 	a.ClientFlags(cmd)
 	a.SettingFlag(cmd, "holder", "")
-	cmd.Flags().StringVar(&local, "local", usualAddress, "loopback address for a server that all your agents share, "+
-		"if it has to be started")
+	cmd.Flags().StringVar(&local, "local", cli.UsualAddress, "loopback address for a server that all your agents "+
+		"share, if it has to be started")
 	return cmd
 }
 
@@ -104,7 +102,7 @@ func serveAgents(ctx context.Context, a *cli.App, serve serverFunc, listen strin
 		return err
 	}
 	settings, _, err := config.ForServer(config.Sources{Doors: a.Doors, Flags: map[string]string{
-		"listen": listen, "data": dir.file("data"), "min-free": "16MiB", "drain-linger": "0s", "log-level": "warn",
+		"listen": listen, "data": dir.File("data"), "min-free": "16MiB", "drain-linger": "0s", "log-level": "warn",
 	}})
 	if err != nil {
 		return cli.Usage("%v", err)
@@ -112,24 +110,12 @@ func serveAgents(ctx context.Context, a *cli.App, serve serverFunc, listen strin
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The address is written once clients are let in, and goes before the server does: who finds it can use it.
-	defer os.Remove(dir.file(addressFile))
+	defer dir.Withdraw()
 	go dir.untilAlone(ctx, idle, cancel)
 	return serve(ctx, node.Config{Server: settings.Server, Version: a.Version, Log: a.Stderr}, func(s node.Serving) {
-		if err := dir.publish("http://" + s.Address); err != nil {
+		if err := dir.Publish("http://" + s.Address); err != nil {
 			fmt.Fprintln(a.Stderr, err)
 			cancel()
 		}
 	})
-}
-
-// publish writes where the server is, all of it at once.
-func (d state) publish(url string) error {
-	text, err := json.Marshal(published{URL: url, PID: os.Getpid()})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(d.file(addressFile+".new"), text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(d.file(addressFile+".new"), d.file(addressFile))
 }

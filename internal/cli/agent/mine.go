@@ -49,19 +49,19 @@ func (b *bridge) register() error {
 		Parent: os.Getppid(), PID: os.Getpid()}
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = os.MkdirAll(dir.file(here), 0o700)
+		err = os.MkdirAll(dir.File(here), 0o700)
 	}
 	if err != nil {
 		return err
 	}
-	b.registered = filepath.Join(dir.file(here), strconv.Itoa(r.PID)+".json")
+	b.registered = filepath.Join(dir.File(here), strconv.Itoa(r.PID)+".json")
 	return os.WriteFile(b.registered, text, 0o600)
 }
 
 // relatives returns the registrations of agents whose program started this process, directly or not. A shell, or
 // whatever else runs hooks, may be in between.
 func relatives(dir state) (found []registration) {
-	files, _ := filepath.Glob(filepath.Join(dir.file(here), "*.json"))
+	files, _ := filepath.Glob(filepath.Join(dir.File(here), "*.json"))
 	ancestors := ancestry(os.Getppid())
 	for _, file := range files {
 		var r registration
@@ -127,7 +127,7 @@ func RenewMine(ctx context.Context, a *cli.App, cmd *cobra.Command) error {
 	var agents []registration
 	if name := client.Holder; name != "" {
 		r := registration{Agent: name, Servers: client.Servers, Namespace: client.Namespace}
-		if url, ok := dir.published(ctx); ok && !named(a, cmd) {
+		if url, ok := dir.Server(ctx); ok && !a.ServerNamed(cmd) {
 			r.Servers = []string{url}
 		}
 		agents = append(agents, r)

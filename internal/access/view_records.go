@@ -48,9 +48,9 @@ func (v *view) Record(namespace, path string, at leasehold.Revision) (*leasehold
 }
 
 // StandsFor: record-read, of the record that shows the holder.
-func (v *view) StandsFor(namespace, path, id string) string {
+func (v *view) StandsFor(namespace, path, id string) (holder string, other bool) {
 	if !v.mayReadRecord(namespace, path) {
-		return ""
+		return "", false
 	}
 	return v.in.StandsFor(namespace, path, id)
 }

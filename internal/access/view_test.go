@@ -89,7 +89,7 @@ var perPath = map[string]func(core.View, names) any{
 	"OwnerOfClaim":   func(v core.View, n names) any { return v.OwnerOfClaim(n.namespace, n.id) },
 	"OwnerOfSession": func(v core.View, n names) any { return v.OwnerOfSession(n.namespace, n.session) },
 	"OwnerOfRecord":  func(v core.View, n names) any { return v.OwnerOfRecord(n.namespace, n.path) },
-	"StandsFor":      func(v core.View, n names) any { return v.StandsFor(n.namespace, n.path, n.id) },
+	"StandsFor":      func(v core.View, n names) any { return pair(v.StandsFor(n.namespace, n.path, n.id)) },
 	"Reservations": func(v core.View, n names) any {
 		return pair(v.Reservations(n.namespace, core.ReservationQuery{Prefix: n.path, Most: 10}))
 	},

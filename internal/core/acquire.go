@@ -434,12 +434,13 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	s.occupy(sp, &taken, granted)
 	s.setResource(sp, &taken)
 
-	s.standFor(sp, granted)
 	granted.Revision = s.revise(sp)
 	s.put(sp, granted)
 	event := s.event(sp, granted, leasehold.Acquired)
 	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, granted))
 	s.emit(sp, event)
-	s.showHolder(sp, granted)
+	if granted.Slots == 0 && granted.face() == nil {
+		s.holderChanged(sp, granted.Resource)
+	}
 	return s.foretold(sp, granted)
 }

@@ -72,8 +72,8 @@ func (s *State) change(c *Change) Answer {
 	event := s.event(sp, &changed, leasehold.Changed)
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)
-	s.endFace(sp, claim, leasehold.IDChanged)
-	return s.changedAnswer(sp, s.showAgain(sp, &changed))
+	s.changeFace(sp, claim)
+	return s.changedAnswer(sp, &changed)
 }
 
 // describe notes what a holder says about itself after the grant. It is the same holder with the
@@ -94,6 +94,9 @@ func (s *State) describe(sp *space, claim *Claim, about *About) Answer {
 	event := s.event(sp, &described, leasehold.Changed)
 	event.Reason, event.Until = about.Reason, s.moment(s.deadlineOf(sp, &described))
 	s.emit(sp, event)
+	if described.standing() && described.Holder != claim.Holder {
+		s.showByRecord(sp, &described)
+	}
 	return s.changedAnswer(sp, &described)
 }
 

@@ -20,7 +20,7 @@ const maxHistory = 64 << 20
 
 // revise returns the revision that the current command makes in a namespace. A command makes
 // one revision at most, however many events it has, and none if it changes nothing. Two make more: one that mirrors a
-// resource, and one that writes a record which it has unlinked first, because its claim was over.
+// resource, and one that changes a record more than once, such as when its claim was over: see reviseRecord.
 func (s *State) revise(sp *space) leasehold.Revision {
 	if sp.touched != s.sequence {
 		sp.touched, sp.n, sp.changed = s.sequence, 0, s.now
@@ -33,6 +33,21 @@ func (s *State) revise(sp *space) leasehold.Revision {
 func (s *State) reviseAgain(sp *space) {
 	sp.touched = 0
 	s.revise(sp)
+}
+
+// changedNow reports whether a record was changed by the very command that is applied, such as unlinked because its
+// claim was over.
+func (s *State) changedNow(sp *space, r *leasehold.Record) bool {
+	return r != nil && sp.touched == s.sequence && r.Mod == sp.revision
+}
+
+// reviseRecord returns the revision of a change of a record, which may be nil: the next one if the command has changed
+// it already. At one revision a record changes once.
+func (s *State) reviseRecord(sp *space, r *leasehold.Record) leasehold.Revision {
+	if s.changedNow(sp, r) {
+		s.reviseAgain(sp)
+	}
+	return s.revise(sp)
 }
 
 // event begins an event about a claim.

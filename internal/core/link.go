@@ -71,17 +71,11 @@ func (s *State) endFace(sp *space, c *Claim, how leasehold.How) {
 		s.dropRecord(sp, r, how)
 		return
 	}
-	free := s.records.Unlink(&sp.records, r, s.revise(sp))
+	free := s.records.Unlink(&sp.records, r, s.reviseRecord(sp, r))
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, How: how, Resource: r.Path, Record: free, Previous: r,
 		Owner: sp.recordOwner(r.Path),
 	})
-}
-
-// unlinkedNow reports whether a record was unlinked by the very command that is applied, because its claim was over.
-// What the command itself does to it has the next revision then: at one revision a record changes once.
-func (s *State) unlinkedNow(sp *space, r *leasehold.Record) bool {
-	return r != nil && sp.touched == s.sequence && r.Mod == sp.revision
 }
 
 // giveUp ends the claim that a record was the face of, which is deleted or the face of nothing by now.
@@ -197,10 +191,13 @@ func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bo
 		return s.planLink(sp, old, p)
 	case claim == nil:
 		return p, nil
+	case claim.standing() && p.write.Session != "":
+		return p, refuse(leasehold.Refused, "%s stands for %s: it can be bound to a session once that has ended",
+			old.Path, s.shownClaim(sp, claim)).Err
+	case claim.standing():
+		return p, nil // see keepHolder
 	case keepLink:
-		if p.keeps = claim.ID; claim.face().Made && claim.face().Stay {
-			p.from.holder = claim.Holder
-		}
+		p.keeps = claim.ID
 		p.write.Session, p.write.Lease, p.write.Loose = old.Session, old.Lease, claim.face().Stay
 		return p, nil
 	case sp.mirrors.Len() > 0 && sp.mirrored(claim.Resource) != "":
@@ -319,6 +316,8 @@ func (s *State) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
 			s.stir(sp, p.link.Resource) // it may have become free by what else the command does
 		}
 		claim, _ = sp.claims.Get(p.link.ID)
+	case p.keeps == "" && p.gives == "":
+		s.keepHolder(sp, &p)
 	}
 	if claim != nil && !claim.waiting() {
 		p.from.token, p.write.Holder = max(p.from.token, claim.Token), claim.Holder

@@ -57,6 +57,7 @@ func (c *checker) mirror(sp *space, path, prefix string) {
 	if sp.stands(path) {
 		_, ok := sp.records.Get(path)
 		c.that(ok, "%s/%s has a record that stands for its holders, and is not there", sp.name, path)
+		c.that(sp.unshownHolder(path) == nil, "%s/%s has a record that does not show its holder", sp.name, path)
 		return
 	}
 	r, ok := sp.resources.Get(path)

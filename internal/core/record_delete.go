@@ -27,7 +27,7 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	if slices.ContainsFunc(doomed, func(r *leasehold.Record) bool { return s.unlinkedNow(sp, r) }) {
+	if slices.ContainsFunc(doomed, func(r *leasehold.Record) bool { return s.changedNow(sp, r) }) {
 		sp.touched = 0
 	}
 	s.drop(sp, doomed)

@@ -34,7 +34,7 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	if s.unlinkedNow(sp, old) {
+	if s.changedNow(sp, old) {
 		sp.touched = 0
 	}
 	s.beginMirrors(sp, []putting{p})

@@ -231,7 +231,7 @@ func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leas
 	if todo.puts = append(todo.puts, p); p.gives != "" {
 		todo.ends++
 	}
-	todo.later = todo.later || s.unlinkedNow(sp, old)
+	todo.later = todo.later || s.changedNow(sp, old)
 	return todo.touches(p.own, p.keeps, p.takes, p.gives)
 }
 
@@ -249,7 +249,7 @@ func (s *State) allowedDelete(
 		if refused := todo.touches(r.Lease); refused != nil {
 			return refused
 		}
-		if todo.later = todo.later || s.unlinkedNow(sp, r); o.Before {
+		if todo.later = todo.later || s.changedNow(sp, r); o.Before {
 			answered.records, answered.bytes = answered.records+1, answered.bytes+record.Bytes(r)
 		}
 	}

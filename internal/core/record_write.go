@@ -68,9 +68,9 @@ type writing struct {
 // setRecord creates a record or changes it.
 func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Record {
 	s.work.take(recordCost)
-	stamp := record.Stamp{Revision: s.revise(sp), Token: from.token, Wall: s.wall}
-	before := sp.ownedBytes(w.Path)
 	was, _ := sp.records.Get(w.Path)
+	stamp := record.Stamp{Revision: s.reviseRecord(sp, was), Token: from.token, Wall: s.wall}
+	before := sp.ownedBytes(w.Path)
 	bound := sp.records.Binds(was)
 	r, old := s.records.Put(&sp.records, w, stamp)
 	if bound {
@@ -83,6 +83,9 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 		s.ownRecord(sp, r.Path, old == nil, before)
 	}
 	s.timeShelf(sp, r.Path)
+	if w.Lease == "" {
+		s.holderChanged(sp, r.Path)
+	}
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
 		Holder: from.holder, By: from.by, Reason: from.reason, Owner: sp.recordOwner(r.Path),
@@ -92,6 +95,11 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
+	s.reviseRecord(sp, r)
+	shown := "" // by a record that its own door did not put
+	if c := sp.faceOf(r); c.standing() {
+		shown = c.Holder
+	}
 	owner, bound := s.disownRecord(sp, r.Path), sp.records.Binds(r)
 	s.records.Drop(&sp.records, r, s.now)
 	s.dropTask(sp, r.Path)
@@ -101,7 +109,7 @@ func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	}
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
-		Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r,
+		Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r, Holder: shown,
 		Owner: owner,
 	})
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
@@ -21,51 +22,97 @@ func (sp *space) standDown(path string) {
 	}
 }
 
-// standFor gives a new lease its face if a record stands for the resource's holder. Most resources have no such record.
-func (s *State) standFor(sp *space, c *Claim) {
-	if sp.mirrors.Len() == 0 || c.Slots != 0 || c.face() != nil || !sp.stands(c.Resource) {
+// holderChanged notes that a record that stands for the holder of a resource may have to show another holder. That is
+// done at the end of the command: until then whatever was worked out about records stays true, and a record that the
+// command itself writes or deletes is written or deleted as if it stood for nobody.
+// Most resources have no such record.
+func (s *State) holderChanged(sp *space, path string) {
+	if sp.mirrors.Len() == 0 || !sp.stands(path) {
 		return
 	}
-	if r, ok := sp.records.Get(c.Resource); ok && r.Lease == "" {
-		c.setFace(&Face{Path: r.Path, Stay: true, Made: true})
-	}
+	s.work.take(recordCost)
+	s.unshown = append(s.unshown, stirring{sp, path})
 }
 
-// showHolder writes the record of a lease that it was given by standFor. At one revision a record changes once: if the
-// lease before ended by the same command, this has the next one.
-func (s *State) showHolder(sp *space, c *Claim) {
-	f := c.face()
-	if f == nil || !f.Made || !f.Stay {
+// showHolders lets records show the holders that the command gave the resources they stand for.
+func (s *State) showHolders() {
+	for _, at := range s.unshown {
+		s.showHolder(at.space, at.path)
+	}
+	s.unshown = s.unshown[:0]
+}
+
+func (s *State) showHolder(sp *space, path string) {
+	holder := sp.unshownHolder(path)
+	if holder == nil {
 		return
 	}
-	r, _ := sp.records.Get(f.Path)
-	if s.unlinkedNow(sp, r) {
-		s.reviseAgain(sp)
-	}
-	w := record.Write{Path: r.Path, Value: r.Value, Large: r.Large, Lease: c.ID, Holder: c.Holder, Loose: true}
-	s.setRecord(sp, w, writing{token: max(r.Token, c.Token), made: true, holder: c.Holder})
+	shown := *holder
+	shown.setFace(&Face{Path: path, Stay: true, Made: true})
+	s.put(sp, &shown)
+	s.showByRecord(sp, &shown)
 }
 
-// showAgain shows a lease that has another id or holder now, and returns it with its face.
-func (s *State) showAgain(sp *space, c *Claim) *Claim {
-	shown := *c
-	if s.standFor(sp, &shown); shown.face() == nil {
+// unshownHolder returns the lease that the record of a path should show and does not; nil if there is none. A record
+// that is bound to a session shows nobody: it ends with that.
+func (sp *space) unshownHolder(path string) *Claim {
+	r, ok := sp.records.Get(path)
+	if !ok || r.Lease != "" || r.Session != "" || !sp.stands(path) {
+		return nil
+	}
+	resource, ok := sp.resources.Get(path)
+	if !ok {
+		return nil
+	}
+	if c, ok := sp.claims.Get(resource.Claim); ok && c.face() == nil {
 		return c
 	}
-	s.put(sp, &shown)
-	s.showHolder(sp, &shown)
-	return &shown
+	return nil
 }
 
-// StandsFor returns the holder of a lease, if the record at a path shows it although it came without it; empty if not.
-func (v *view) StandsFor(namespace, path, id string) string {
+// showByRecord links the record that stands for a lease to it.
+func (s *State) showByRecord(sp *space, c *Claim) {
+	was, _ := sp.records.Get(c.Resource)
+	r := s.records.Link(&sp.records, was, c.ID, record.Stamp{Revision: s.reviseRecord(sp, was), Token: c.Token})
+	s.emit(sp, &leasehold.Event{
+		Kind: leasehold.RecordPut, Resource: r.Path, Token: r.Token, Record: r, Previous: was, Holder: c.Holder,
+		Owner: sp.recordOwner(r.Path),
+	})
+}
+
+// changeFace lets the record of a lease that has another id or holder now follow it.
+func (s *State) changeFace(sp *space, was *Claim) {
+	s.endFace(sp, was, leasehold.IDChanged)
+	s.holderChanged(sp, was.Resource)
+}
+
+// keepHolder lets a put without a link change what a record says, and not whom it shows, if that came without it: the
+// writer never had that lease. The holder may have changed since the put was worked out.
+func (s *State) keepHolder(sp *space, p *putting) {
+	r, _ := sp.records.Get(p.write.Path)
+	if c := sp.faceOf(r); c.standing() {
+		p.write.Lease, p.write.Loose, p.from.holder = c.ID, true, c.Holder
+	}
+}
+
+// standing reports whether a claim shows by a record that stands for whoever has its resource.
+func (c *Claim) standing() bool {
+	f := c.face()
+	return f != nil && f.Made && f.Stay
+}
+
+// StandsFor returns the holder of the lease that the record at a path shows, or showed until it ended lately, and
+// whether that came without the record; empty if nobody knows.
+func (v *view) StandsFor(namespace, path, id string) (holder string, other bool) {
 	sp := v.s.space(namespace)
 	if sp == nil {
-		return ""
+		return "", false
 	}
-	claim, _ := sp.claims.Get(id)
-	if f := claim.face(); f == nil || !f.Made || !f.Stay || f.Path != path {
-		return ""
+	if c, ok := sp.claims.Get(id); ok && c.face() != nil && c.face().Path == path {
+		return c.Holder, c.standing()
 	}
-	return claim.Holder
+	if ended, ok := sp.ended.Get(id); ok && ended.Resource == path {
+		return ended.Holder, false
+	}
+	return "", false
 }

@@ -95,6 +95,7 @@ type State struct {
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
+	unshown  []stirring     // resources whose records may have to show another holder; empty between commands
 	claiming string         // the reservation that the command being applied claims
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
@@ -269,6 +270,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 		if err != nil {
 			return Result{}, err
 		}
+		s.showHolders()
 		s.tellAlarms()
 		answers[i], ends[i] = answer, len(s.events)
 		// If one command made an event the others probably do: room for all is made at once.

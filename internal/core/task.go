@@ -51,7 +51,7 @@ func (s *State) putTask(c *PutTask) Answer {
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	if s.unlinkedNow(sp, old) {
+	if s.changedNow(sp, old) {
 		sp.touched = 0
 	}
 	from := writing{by: c.By, reason: leasehold.TaskTodo.String()}

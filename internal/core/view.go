@@ -68,7 +68,7 @@ type View interface {
 	OwnerOfSession(namespace, id string) *access.Owner
 	OwnerOfRecord(namespace, path string) *access.Owner
 	PathOfClaim(namespace, id string) string
-	StandsFor(namespace, path, id string) string
+	StandsFor(namespace, path, id string) (holder string, other bool)
 }
 
 // A view is the View of a state.

@@ -114,6 +114,16 @@ func (st *Store) Unlink(t *Table, old *leasehold.Record, at leasehold.Revision) 
 	return &r
 }
 
+// Link makes a record the face of a lease, which is bound to no session. As with Unlink, it is no version of it.
+func (st *Store) Link(t *Table, old *leasehold.Record, lease string, at Stamp) *leasehold.Record {
+	r := *old
+	r.Lease, r.Mod, r.Version, r.Token = lease, at.Revision, old.Version+1, max(old.Token, at.Token)
+	st.name(r.Large)
+	st.uncount(t, old)
+	st.insert(t, &r, true)
+	return &r
+}
+
 // Drop deletes a record.
 func (st *Store) Drop(t *Table, r *leasehold.Record, now timeline.Time) {
 	t.records.Delete(r.Path)

@@ -62,6 +62,13 @@ func conflict(name, why string, our leasehold.Code) error {
 		Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", qualified, name, why)}
 }
 
+// heldElsewhere is the error of a write to an object that shows a holder of another door: neither can that be taken or
+// released by a write, nor does it renew.
+func heldElsewhere(name, holder string) error {
+	return conflict(name, "it is held by "+holder+" through another door: wait for its end, break it, or delete this "+
+		"Lease, which breaks it", leasehold.Held)
+}
+
 // modified is the error of a write that did not see what somebody else wrote.
 func modified(name string) error {
 	return &apiError{Code: http.StatusConflict, Reason: "Conflict", Our: leasehold.Refused, again: true,

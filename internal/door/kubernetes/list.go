@@ -154,12 +154,12 @@ func (c *call) collect(q listQuery) (f found, err error) {
 			return f, tooNew(q.least, page.Revision)
 		}
 		query.Revision, f.revision = page.Revision, page.Revision
-		others, err := c.others(page.Records)
+		holders, err := c.holders(page.Records)
 		if err != nil {
 			return f, err
 		}
 		for _, r := range page.Records {
-			l, err := show(r, others[r.Lease])
+			l, err := show(r, holders[r.Lease])
 			if err != nil || !q.picks(l) {
 				continue // what others wrote below the root is no object
 			}
@@ -167,7 +167,7 @@ func (c *call) collect(q listQuery) (f found, err error) {
 				f.next = continueAfter(f.revision, f.items[q.limit-1].record.Path)
 				return f, nil
 			}
-			f.items = append(f.items, present{r, l})
+			f.items = append(f.items, present{record: r, lease: l})
 		}
 		if after = page.Next(); after == "" {
 			return f, nil
@@ -175,20 +175,13 @@ func (c *call) collect(q listQuery) (f found, err error) {
 	}
 }
 
-// others returns the holders of other doors that records stand for, by the ids of their leases. An older version of a
-// list has those that are still there.
-func (c *call) others(records []*leasehold.Record) (map[string]string, error) {
-	var holders map[string]string
+// holders returns who has the leases that records stand for, by the ids of these. Some may have ended since.
+func (c *call) holders(records []*leasehold.Record) (map[string]string, error) {
+	holders := map[string]string{}
 	err := c.look(func(v core.View) {
 		for _, r := range records {
-			if r.Lease == "" {
-				continue
-			}
-			if holder := v.StandsFor(c.door.config.Namespace, r.Path, r.Lease); holder != "" {
-				if holders == nil {
-					holders = map[string]string{}
-				}
-				holders[r.Lease] = holder
+			if r.Lease != "" {
+				holders[r.Lease], _ = v.StandsFor(c.door.config.Namespace, r.Path, r.Lease)
 			}
 		}
 	})

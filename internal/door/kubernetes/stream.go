@@ -53,7 +53,7 @@ func (s *stream) encodeEvent(e *leasehold.Event) []byte {
 	}
 	var was *object.Lease
 	if now == nil || e.Previous != nil && len(s.query.labels) > 0 {
-		was = s.object(e.Previous, "")
+		was = s.object(e.Previous, e.Holder)
 	}
 	switch {
 	case now == nil && was == nil:

@@ -63,15 +63,15 @@ func decode(r *leasehold.Record) (*object.Lease, error) {
 	return l, nil
 }
 
-// show returns the object of a record as clients see it. A holder of another door is shown in the place of the one that
-// was written last.
-func show(r *leasehold.Record, other string) (*object.Lease, error) {
+// show returns the object of a record as clients see it. The holder of its lease is shown in the place of the one that
+// was written last, if it is known: that may be one of another door.
+func show(r *leasehold.Record, holder string) (*object.Lease, error) {
 	l, err := decode(r)
 	if err != nil {
 		return l, err
 	}
-	if other != "" && r.Lease != "" {
-		l.Spec.Holder = &other
+	if holder != "" && r.Lease != "" {
+		l.Spec.Holder = &holder
 	}
 	stamp(l, r)
 	return l, nil

@@ -17,21 +17,22 @@ import (
 type present struct {
 	record *leasehold.Record // nil: it is not there
 	lease  *object.Lease     // as it is shown
+	other  bool              // its holder came through another door
 }
 
 // present reads the object that the path names.
 func (c *call) present() (p present, err error) {
-	other := ""
+	holder := ""
 	err = c.look(func(v core.View) {
 		if p.record, _ = v.Record(c.door.config.Namespace, c.path(), 0); p.record != nil && p.record.Lease != "" {
-			other = v.StandsFor(c.door.config.Namespace, c.path(), p.record.Lease)
+			holder, p.other = v.StandsFor(c.door.config.Namespace, c.path(), p.record.Lease)
 		}
 	})
 	if err != nil {
 		return p, err
 	}
 	if p.record != nil {
-		p.lease, err = show(p.record, other)
+		p.lease, err = show(p.record, holder)
 	}
 	return p, c.unlessObject(err)
 }
@@ -184,6 +185,9 @@ func (c *call) put(l *object.Lease, p present) error {
 	c.holder = l.Spec.HolderName()
 	if err := c.mayTake(p); err != nil {
 		return err
+	}
+	if p.other && !sameSpec(l, p.lease) {
+		return heldElsewhere(c.name, p.lease.Spec.HolderName())
 	}
 	value := encode(l)
 	if len(value) > leasehold.MaxValue {

@@ -21,6 +21,7 @@ import (
 type faulty struct {
 	*memory.Engine
 	before func(core.Command) // once
+	after  func(core.Command) // once
 	lose   int                // answers
 	drop   int                // commands, and the answers too
 	down   atomic.Bool        // nothing can be read
@@ -44,6 +45,10 @@ func (f *faulty) Do(ctx context.Context, c core.Command) (core.Answer, error) {
 		return core.Answer{}, engine.Undecided("nobody can tell")
 	}
 	answer, err := f.Engine.Do(ctx, c)
+	if after := f.after; after != nil {
+		f.after = nil
+		after(c)
+	}
 	if f.lose > 0 {
 		f.lose--
 		return core.Answer{}, engine.Undecided("nobody can tell")
@@ -147,6 +152,61 @@ func TestUndecidedCommands(t *testing.T) {
 				b.ask("GET /v1/session/info/"+s, "").is("[]")
 			})
 		})
+	}
+}
+
+// Nobody could tell whether a release happened. Who never had the lock, or lost it, has released nothing, also if
+// somebody else has it by now; who had it has.
+func TestUndecidedReleases(t *testing.T) {
+	inTrouble(t, func(t *testing.T, b *bench, f *faulty) {
+		ann, bob := b.open(short), b.open(short)
+		b.ask("PUT /v1/kv/a?acquire="+ann, "ann").is("true")
+		f.lose = 1
+		b.ask("PUT /v1/kv/a?release="+bob, "late").is("false")
+		if e := b.get("a"); e.Session != ann || string(e.Value) != "ann" {
+			t.Fatalf("the key is %+v", e)
+		}
+		f.lose = 1
+		f.after = func(core.Command) { b.ask("PUT /v1/kv/a?acquire="+bob, "bob").is("true") }
+		b.ask("PUT /v1/kv/a?release="+ann, "late").is("true")
+		f.lose, f.drop = 0, 1
+		f.before = func(core.Command) {
+			s := b.status("a")
+			_, _ = f.Engine.Do(t.Context(), &core.Break{Namespace: "default", Resource: "a", Token: s.Holders[0].Token, Reason: "r"})
+		}
+		b.ask("PUT /v1/kv/a?release="+bob, "late").is("false")
+		if e := b.get("a"); e.Session != "" || string(e.Value) != "bob" {
+			t.Errorf("the key is %+v", e)
+		}
+	})
+}
+
+// A key that was there when it was to be created, and is deleted before anybody looks again, was there.
+func TestOvertakenCreate(t *testing.T) {
+	inTrouble(t, func(t *testing.T, b *bench, f *faulty) {
+		b.ask("PUT /v1/kv/a", "x").is("true")
+		f.after = func(core.Command) { b.ask("DELETE /v1/kv/a", "").is("true") }
+		b.ask("PUT /v1/kv/a?cas=0", "y").is("false")
+		b.ask("PUT /v1/kv/a?cas=0", "z").is("true")
+	})
+}
+
+// A key shows a lease of another door by the id of that, in the place of a session. That is nobody's to unlock.
+func TestUnlockOfAnotherDoor(t *testing.T) {
+	b := newBench(t, Config{})
+	s := b.open(short)
+	b.ask("PUT /v1/kv/a?acquire="+s, "x").is("true")
+	b.ask("PUT /v1/kv/a?release="+s, "x").is("true")
+	_, err := b.engine.Do(t.Context(), &core.Acquire{Namespace: "default", Resource: "a", ID: "own", Holder: "worker-7", TTL: time.Minute})
+	if err != nil || b.get("a").Session != "own" {
+		t.Fatalf("the key is %+v: %v", b.get("a"), err)
+	}
+	b.ask("PUT /v1/kv/a?release=own", "y").is("false")
+	b.txn("unlock a own").refused(0, `failed to unlock key "a", lock isn't held, or is held by another session`)
+	b.txn("lock a "+s).refused(0, `failed to lock key "a", lock is already held`)
+	b.ask("PUT /v1/kv/a", "z").is("true")
+	if e := b.get("a"); e.Session != "own" || string(e.Value) != "z" || b.status("a").Holding != 1 {
+		t.Errorf("the key is %+v", e)
 	}
 }
 

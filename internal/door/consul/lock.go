@@ -165,29 +165,53 @@ func (c *call) releaseKey() error {
 	if id == "" {
 		return failed(leasehold.Invalid, "missing session")
 	}
-	released, undecided := false, false
-	err = c.door.backend.Patiently(c.ctx, func() error {
-		return door.Decide(c.ctx, busy(p.key), func(bool) (bool, error) {
-			answer, err := c.do(&core.Txn{Namespace: c.namespace(),
-				If: []core.Compare{
-					{What: core.RecordSession, Is: core.Equal, Path: p.key, Text: id},
-					{What: core.RecordLease, Is: core.NotEqual, Path: p.key},
-				},
-				Then: []core.Op{{Do: core.Put, Path: p.key, Value: p.content.value, Large: p.content.large}},
-			})
-			// A try that nobody could tell the end of may have done it: the session does not hold it now.
-			undecided = undecided || errors.Is(err, leasehold.ErrUndecided)
-			released = err == nil && (undecided || answer.Txn != nil && answer.Txn.Succeeded)
-			return err == nil, err
-		})
-	})
+	r := &releasing{call: c, put: p, session: id}
+	err = c.door.backend.Patiently(c.ctx, func() error { return door.Decide(c.ctx, busy(p.key), r.step) })
 	if err != nil {
 		return err
 	}
-	if !released {
+	if !r.done {
 		return c.no("the session does not hold this key")
 	}
 	return c.send(true)
+}
+
+// A releasing is the end of a lock on its way.
+type releasing struct {
+	*call
+	put     put
+	session string
+
+	tried bool // nobody could tell whether an earlier try had done it
+	done  bool
+}
+
+// step releases the lock, if the session has it.
+func (r *releasing) step(bool) (done bool, err error) {
+	answer, err := r.do(&core.Txn{Namespace: r.namespace(),
+		If: []core.Compare{
+			{What: core.RecordSession, Is: core.Equal, Path: r.put.key, Text: r.session},
+			{What: core.RecordLease, Is: core.NotEqual, Path: r.put.key},
+		},
+		Then: []core.Op{{Do: core.Put, Path: r.put.key, Value: r.put.content.value, Large: r.put.content.large}},
+	})
+	switch {
+	case err != nil:
+		r.tried = r.tried || errors.Is(err, leasehold.ErrUndecided)
+		return false, err
+	case answer.Txn != nil && answer.Txn.Succeeded:
+		r.done = true
+	case r.tried:
+		r.done, err = r.wasDone()
+	}
+	return err == nil, err
+}
+
+// wasDone reports whether a try that nobody could tell the end of released the lock: that of the session was the last
+// to end, and was given back. A session that never had the lock, or lost it, released nothing, whoever has it now.
+func (r *releasing) wasDone() (bool, error) {
+	s, err := r.inUse(r.put.key)
+	return s.Last != nil && s.Last.Foreign == r.session && s.Last.How == leasehold.Released, err
 }
 
 // inUse reads who has and who wants a resource, as far as the asker may know.

@@ -56,13 +56,16 @@ func (t *transaction) mayWrite(d *draft, op *kvOp) (what string) {
 		if op.Session == "" {
 			return "missing session"
 		}
-		if !d.there || d.entry.Session != op.Session {
+		if !d.there || d.entry.Session != op.Session || d.elsewhere() {
 			return fmt.Sprintf("failed to unlock key %q, lock isn't held, or is held by another session", op.Key)
 		}
 		d.lock, d.by, d.entry.Session = givesUp, nil, ""
 	}
 	return ""
 }
+
+// elsewhere reports whether a key shows a lease of another door, whose id stands in the place of a session.
+func (d *draft) elsewhere() bool { return d.lock == keeps && d.was != nil && d.was.Session == "" }
 
 func (t *transaction) mayLock(d *draft, op *kvOp) (what string) {
 	by := t.sessions[op.Session]

@@ -136,6 +136,9 @@ func (c *call) putKey() error {
 		command.IfRevision = 0
 	}
 	_, err = c.once(command)
+	if command.IfAbsent && errors.Is(err, leasehold.ErrRefused) {
+		return c.no(door.Coded(err).Message) // also if the key has been deleted since
+	}
 	return c.yesUnlessStale(err, p.key, seen)
 }
 
@@ -168,7 +171,7 @@ func (c *call) yesUnlessStale(err error, key string, seen uint64) error {
 	switch {
 	case failure != nil:
 		return failure
-	case now == nil && seen == 0, now != nil && indexOf(now.Mod) == seen:
+	case now != nil && indexOf(now.Mod) == seen:
 		return err // it was as expected: it is refused for something else
 	}
 	return c.no(door.Coded(err).Message)

@@ -227,9 +227,9 @@ func TestTransactions(t *testing.T) {
 // TestBlocking compares when blocking queries end, and with which index.
 func TestBlocking(t *testing.T) {
 	compare(t, func(w *world) {
-		later := func(what string) <-chan reply {
-			done := make(chan reply, 1)
-			go func() { done <- w.send(what, "") }()
+		later := func(what, index string) <-chan reply {
+			done, was := make(chan reply, 1), w.send(what, "")
+			go func() { done <- w.news(what, index, was) }()
 			return done
 		}
 		woken := func(name string, wait <-chan reply, index string) reply {
@@ -255,29 +255,29 @@ func TestBlocking(t *testing.T) {
 				t.Errorf("%s: the index of %s went on without news", w.name, name)
 			}
 		}
-		wait := later("GET /v1/kv/p/a?wait=60s&index=" + key)
+		wait := later("GET /v1/kv/p/a", key)
 		w.ask("PUT /v1/kv/p/b", "2")
 		w.ask("PUT /v1/kv/p/a", "2")
 		r := woken("a change of the key", wait, key)
 		if seen := w.send("GET /v1/kv/p/a", "").index(); r.index() != seen {
 			t.Errorf("%s: the index is %s, and was told as %s", w.name, seen, r.index())
 		}
-		wait = later("GET /v1/kv/p/a?wait=60s&index=" + r.index())
+		wait = later("GET /v1/kv/p/a", r.index())
 		w.ask("DELETE /v1/kv/p/a", "")
 		gone := woken("a delete of the key", wait, r.index())
-		wait = later("GET /v1/kv/p/a?wait=60s&index=" + gone.index())
+		wait = later("GET /v1/kv/p/a", gone.index())
 		w.ask("PUT /v1/kv/q", "x")
 		w.ask("PUT /v1/kv/p/a", "3")
 		woken("a key that comes", wait, gone.index())
 		tree = w.send("GET /v1/kv/p/?recurse", "").index()
-		wait = later("GET /v1/kv/p/?recurse&wait=60s&index=" + tree)
+		wait = later("GET /v1/kv/p/?recurse", tree)
 		w.ask("DELETE /v1/kv/p/b", "")
 		woken("a delete in the tree", wait, tree)
 		list := w.send("GET /v1/session/list", "").index()
-		wait = later("GET /v1/session/list?wait=60s&index=" + list)
+		wait = later("GET /v1/session/list", list)
 		s := w.open("")
 		opened := woken("a new session", wait, list)
-		wait = later("GET /v1/session/info/" + s + "?wait=60s&index=" + opened.index())
+		wait = later("GET /v1/session/info/"+s, opened.index())
 		w.ask("PUT /v1/session/destroy/"+s, "")
 		woken("the end of a session", wait, opened.index())
 	})

@@ -126,6 +126,22 @@ func (w *world) send(what, body string) reply {
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
+// news waits until something is answered in another way than before. Consul may wake a query although nothing that it
+// asks for has changed: then it is asked again, with the index that it told.
+func (w *world) news(what, index string, was reply) reply {
+	and := "?"
+	if strings.Contains(what, "?") {
+		and = "&"
+	}
+	for {
+		r := w.send(what+and+"wait=60s&index="+index, "")
+		if r.status != was.status || r.body != was.body {
+			return r
+		}
+		index = r.index()
+	}
+}
+
 // ask sends a request, and notes what it is answered.
 func (w *world) ask(what, body string) reply {
 	w.Helper()

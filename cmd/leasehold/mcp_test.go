@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,11 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/mcp"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // An mcpAgent is the client of the SDK, with a "leasehold mcp" that it started.
@@ -30,13 +36,26 @@ type mcpAgent struct {
 // startMCP starts "leasehold mcp ARG..." with an environment.
 func startMCP(t *testing.T, environ []string, args ...string) *mcpAgent {
 	t.Helper()
+	return startProgram(t, agentProgram{}, environ, args...)
+}
+
+// An agentProgram is what an agent runs in.
+type agentProgram struct {
+	person   func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) // nil: it can ask nobody
+	revision string                                                               // of the protocol; empty: the newest
+}
+
+func startProgram(t *testing.T, p agentProgram, environ []string, args ...string) *mcpAgent {
+	t.Helper()
 	a := &mcpAgent{t: t, cmd: exec.Command("leasehold", append([]string{"mcp"}, args...)...)}
 	a.cmd.Env = append(append([]string{}, environ...), "PATH="+os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0")
 	a.cmd.Stderr = &a.said
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) { a.progress.Add(1) },
+		ElicitationHandler:          p.person,
 	})
-	session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: a.cmd}, nil)
+	session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: a.cmd},
+		&sdk.ClientSessionOptions{ProtocolVersion: p.revision})
 	if err != nil {
 		t.Fatalf("%v: %s", err, a.said.String())
 	}
@@ -116,6 +135,94 @@ func TestMCPStory(t *testing.T) {
 	bob.leave()
 	back := startMCP(t, environ, "--holder", "bob")
 	has(t, back.call("lease_check", nil), ticket, `"held"`)
+}
+
+// The person behind an agent is asked before the agent ends the work of another, whatever revision of the protocol the
+// agent's program speaks; where a program can ask nobody, the operator's switch decides alone.
+func TestAPersonIsAskedOverStandardInput(t *testing.T) {
+	t.Parallel()
+	e := memory.Start(engine.NewGoClock())
+	t.Cleanup(func() { _ = e.Close() })
+	kind := mcp.Kind
+	kind.Open = func(b *door.Backend, _ door.Settings) (door.Door, error) {
+		return mcp.New(b, mcp.Config{Break: true}).Door(), nil
+	}
+	server := httptest.NewServer(door.MustHost(e, door.HostConfig{}, kind))
+	t.Cleanup(server.Close)
+	environ := []string{"LEASEHOLD_SERVER=" + server.URL, "HOME=" + t.TempDir()}
+	ann := startMCP(t, environ, "--holder", "ann")
+	for _, revision := range []string{"", "2025-06-18"} {
+		for answer, want := range map[string]string{"accept": `"holder":"ann"`, "decline": `"code":"denied"`, "": `"holder":"ann"`} {
+			id := ann.takes("task/1", "held")
+			var asked atomic.Int64
+			p := agentProgram{revision: revision}
+			if answer != "" {
+				p.person = func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+					asked.Add(1)
+					return &sdk.ElicitResult{Action: answer}, nil
+				}
+			}
+			bob := startProgram(t, p, environ, "--holder", "bob")
+			said := bob.call("lease_break", map[string]any{"resource": "task/1", "reason": "a test", "period_seconds": 600})
+			if (asked.Load() == 1) != (answer != "") {
+				t.Errorf("the person was asked %d times", asked.Load())
+			}
+			has(t, said, want)
+			bob.leave()
+			ann.call("lease_release", map[string]any{"ids": []string{id}})
+		}
+	}
+}
+
+// A program that ends in the middle of a call takes nothing with it that others would have to wait for: neither what its
+// agent held, nor what the call gets after that.
+func TestAnAgentLeavesInTheMiddleOfACall(t *testing.T) {
+	s := newStage(t)
+	environ := []string{"LEASEHOLD_SERVER=" + s.url, "HOME=" + s.dir}
+	bob := startMCP(t, environ, "--holder", "bob")
+	bobs := bob.takes("task/busy", "held")
+	ann := exec.Command("leasehold", "mcp")
+	ann.Env = append(environ, "PATH="+os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0")
+	stdin, err := ann.StdinPipe()
+	if err == nil {
+		err = ann.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+			`"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"lease_acquire","arguments":` +
+			`{"resources":["task/mine"],"reason":"a test"}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"lease_acquire","arguments":` +
+			`{"resources":["task/busy"],"reason":"a test","wait_seconds":20}}}`,
+	} {
+		if _, err := stdin.Write([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eve := startMCP(t, environ, "--holder", "eve")
+	begun := func() bool {
+		list := eve.call("lease_list", nil)
+		return strings.Contains(list, `"waiting":1`) && strings.Contains(list, "task/mine")
+	}
+	for end := time.Now().Add(patienceOfScripts); !begun(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("ann does not wait: %s", eve.call("lease_list", nil))
+		}
+	}
+	_ = stdin.Close()
+	if err := ann.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, how := s.lastEnd("task/mine"); how != "abandoned" {
+		t.Errorf("what ann held ended by %s", how)
+	}
+	has(t, bob.call("lease_release", map[string]any{"ids": []string{bobs}}), "released")
+	eve.takes("task/busy", "held")
+	eve.takes("task/mine", "held")
 }
 
 // alone is an environment in which nobody named a server. What was started in it ends with the test.

@@ -55,7 +55,9 @@ func newBridge(a *cli.App, p *place, name string) *bridge {
 // twice is decided in forward.
 func (b *bridge) connect(ctx context.Context) (err error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "leasehold-mcp", Version: b.app.Version.Version},
-		&sdk.ClientOptions{ProgressNotificationHandler: b.report})
+		&sdk.ClientOptions{ProgressNotificationHandler: b.report,
+			// Questions to a person are for the agent's program, or for ask: see confirm.go.
+			MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true}})
 	for _, server := range b.place.client.Servers {
 		transport := &sdk.StreamableClientTransport{Endpoint: endpoint(b.place, server), DisableStandaloneSSE: true,
 			MaxRetries: -1}
@@ -158,9 +160,14 @@ func (b *bridge) current() *sdk.ClientSession {
 // forward passes a call on. One that got no answer is made once more, since the tools do nothing twice; but for a
 // break, which could meet the next holder.
 func (b *bridge) forward(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	params := &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
+	params := &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments,
+		Meta:           sdk.Meta{sdk.MetaKeyClientCapabilities: capabilitiesOf(r)},
+		InputResponses: r.Params.InputResponses, RequestState: r.Params.RequestState}
 	defer b.follow(ctx, r, params)()
 	result, err := b.current().CallTool(ctx, params)
+	if err == nil && result.NeedsInput() && r.ProtocolVersion() < firstToAsk {
+		return b.ask(ctx, r, params, result)
+	}
 	if err == nil || ctx.Err() != nil || r.Params.Name == "lease_break" {
 		return result, err
 	}

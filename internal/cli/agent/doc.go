@@ -16,7 +16,8 @@
 // # The bridge
 //
 // bridge.go passes the calls of an agent on to the door of a server. It has no tool of its own, so that nothing about
-// leases is decided here, and agents see the tools of the server that they are joined to.
+// leases is decided here, and agents see the tools of the server that they are joined to. If a server
+// has a question to the person behind an agent, confirm.go asks where the agent's program does not do so itself.
 //
 // # Whose hook is it
 //

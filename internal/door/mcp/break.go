@@ -55,8 +55,15 @@ func (a *breaking) serve(c *call) (any, error) {
 		return nil, &leasehold.Error{Code: leasehold.Refused, Message: a.Resource +
 			" does not have exactly one holder: a person has to decide which lease to break"}
 	}
+	reason, q, err := a.confirm(c, &status.Holders[0])
+	if err != nil || q != nil {
+		return q, err
+	}
+	if err := door.CheckName("reason", reason, leasehold.MaxName); err != nil {
+		return nil, err // a person wrote it
+	}
 	answer, err := c.do(&core.Break{Namespace: c.namespace, ID: status.Holders[0].ID, Period: period,
-		By: c.agent.holder, Reason: a.Reason})
+		By: c.agent.holder, Reason: reason})
 	if err != nil {
 		return nil, err
 	}

@@ -28,10 +28,11 @@ type call struct {
 
 	ctx      context.Context // of the tool, with who asks and from where
 	progress func(elapsed time.Duration, message string)
-	resource string   // for the journal
-	waited   bool     // for a resource
-	refusal  error    // why an answer is a ticket, for the metrics
-	warnings []string // what the agent should know, whatever it asked
+	person   confirming // the person behind the agent
+	resource string     // for the journal
+	waited   bool       // for a resource
+	refusal  error      // why an answer is a ticket, for the metrics
+	warnings []string   // what the agent should know, whatever it asked
 }
 
 type callKey struct{}
@@ -44,8 +45,12 @@ func (c *call) serve(ctx context.Context, o *operation, r *sdk.CallToolRequest) 
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	c.ctx = door.WithCaller(ctx, door.Caller{Origin: c.origin(), Proof: c.proof})
-	c.progress = progressOf(ctx, r)
+	c.progress, c.person = progressOf(ctx, r), confirmingOf(r)
 	value, err := c.try(o, r.Params.Arguments)
+	if q, ok := value.(*question); ok && err == nil {
+		c.done(o, nil)
+		return q.result()
+	}
 	if err == nil {
 		c.done(o, c.refusal)
 		return result(value, false)

@@ -10,7 +10,7 @@
 // A call goes through the files in one direction: door.go reads it and finds out who asks, call.go does what the
 // tool is for, after agent.go has renewed what the agent holds; operations.go lists the tools, and texts.go has
 // what agents read of them; acquire.go, check.go, release.go, list.go, ask.go and break.go let the engine decide,
-// and answer.go says what came of it, with what to do next.
+// and answer.go says what came of it, with what to do next. confirm.go puts a break to the person behind an agent.
 //
 // What agents and their people see of it is in docs/agents.md.
 package mcp

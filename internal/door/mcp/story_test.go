@@ -30,11 +30,15 @@ type sdkAgent struct {
 	progress atomic.Int64
 }
 
-func dialSDK(t *testing.T, address, name string) *sdkAgent {
+// A person answers what an agent's program asks; nil: nobody is there.
+type person = func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error)
+
+func dialSDK(t *testing.T, address, name string, person person) *sdkAgent {
 	t.Helper()
 	a := &sdkAgent{t: t}
 	client := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) { a.progress.Add(1) },
+		ElicitationHandler:          person,
 	})
 	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: address + "/mcp",
 		HTTPClient: &http.Client{Transport: named(name)}}, nil)
@@ -64,18 +68,26 @@ func (a *sdkAgent) call(tool string, arguments map[string]any) (got told) {
 	return got
 }
 
-// A whole story by the SDK's own client, on real connections: two agents, one file, a wait with progress, a
-// message, a hand-over.
-func TestStoryOfTwoAgents(t *testing.T) {
-	b := newBench(t, Config{})
+// serve serves a door on a real port.
+func serve(t *testing.T, b *bench) (address string) {
+	t.Helper()
 	mux := http.NewServeMux()
 	for _, route := range b.door.Door().HTTP.Routes {
 		mux.Handle(route.Pattern, route.Handler)
 	}
 	server := httptest.NewServer(mux)
-	defer server.Close()
-	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	ann, bob := dialSDK(t, server.URL, "ann"), dialSDK(t, server.URL, "bob")
+	t.Cleanup(func() {
+		server.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	return server.URL
+}
+
+// A whole story by the SDK's own client, on real connections: two agents, one file, a wait with progress, a
+// message, a hand-over.
+func TestStoryOfTwoAgents(t *testing.T) {
+	address := serve(t, newBench(t, Config{}))
+	ann, bob := dialSDK(t, address, "ann", nil), dialSDK(t, address, "bob", nil)
 
 	list, err := ann.session.ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) != 5 {

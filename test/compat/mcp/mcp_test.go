@@ -67,7 +67,8 @@ func TestTypeScriptSDK(t *testing.T) {
 	dir := installed(t)
 	leasehold := process.BuildTree(t, dir)
 	var log said
-	server, err := process.Start(&log, leasehold, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
+	server, err := process.Start(&log, leasehold, "serve", "--listen", "127.0.0.1:0", "--mcp-break",
+		"--data", filepath.Join(dir, "data"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/cli"
 )
@@ -157,26 +158,43 @@ func (b *bridge) current() *sdk.ClientSession {
 	return b.session
 }
 
-// forward passes a call on. One that got no answer is made once more, since the tools do nothing twice; but for a
-// break, which could meet the next holder.
+// breakTool is the one tool that must not be called twice.
+const breakTool = "lease_break"
+
+// callTime is how long a call may take, with all that it may need: a server that has to be started again, and a person
+// who is asked. A server has 24 s for its part.
+const callTime = 25 * time.Second
+
+// forward passes a call on. What is not answered in time is told as such, in words that an agent can act on: its
+// program would cut it off some day, and say nothing.
 func (b *bridge) forward(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	params := &sdk.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments,
 		Meta:           sdk.Meta{sdk.MetaKeyClientCapabilities: capabilitiesOf(r)},
 		InputResponses: r.Params.InputResponses, RequestState: r.Params.RequestState}
-	defer b.follow(ctx, r, params)()
-	result, err := b.current().CallTool(ctx, params)
+	within, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	defer b.follow(within, r, params)()
+	result, err := b.send(within, params)
 	if err == nil && result.NeedsInput() && r.ProtocolVersion() < firstToAsk {
-		return b.ask(ctx, r, params, result)
+		result, err = b.ask(within, r, params, result)
 	}
-	if err == nil || ctx.Err() != nil || r.Params.Name == "lease_break" {
+	if err != nil && ctx.Err() == nil {
+		return unanswered(params.Name, err), nil
+	}
+	return result, err
+}
+
+// send makes a call. One that got no answer is made once more, since the tools do nothing twice; but for a break, which
+// could meet the next holder.
+func (b *bridge) send(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	result, err := b.current().CallTool(ctx, params)
+	if err == nil || ctx.Err() != nil || params.Name == breakTool {
 		return result, err
 	}
-	if again := b.reconnect(ctx); again == nil {
-		if result, err = b.current().CallTool(ctx, params); err == nil {
-			return result, nil
-		}
+	if err := b.reconnect(ctx); err != nil {
+		return nil, err
 	}
-	return unanswered(err), nil
+	return b.current().CallTool(ctx, params)
 }
 
 // reconnect looks for the server anew: the one that agents share may have to be started again.
@@ -195,11 +213,15 @@ func (b *bridge) reconnect(ctx context.Context) error {
 
 // unanswered is what an agent reads when no server answers. It has the form of the server's own errors, so that the
 // agent need not know two.
-func unanswered(err error) *sdk.CallToolResult {
-	text, _ := json.Marshal(map[string]any{"error": map[string]any{"code": "unavailable", "retryable": true,
-		"message": "no server answers: " + err.Error(),
-		"next":    "Wait some seconds and call again with the same arguments. Until then, do not rely on your leases.",
-	}})
+func unanswered(tool string, err error) *sdk.CallToolResult {
+	code, retryable := leasehold.Unavailable, true
+	next := "Wait some seconds and call again with the same arguments. Until then, do not rely on your leases."
+	if tool == breakTool {
+		code, retryable = leasehold.Undecided, false
+		next = "It may have happened. Look with lease_list who holds it before you call again."
+	}
+	text, _ := json.Marshal(map[string]any{"error": map[string]any{"code": code.String(), "retryable": retryable,
+		"message": "no server answers: " + err.Error(), "next": next}})
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, IsError: true}
 }
 

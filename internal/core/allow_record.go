@@ -24,7 +24,7 @@ func (s *State) allowPut(c *PutRecord) *leasehold.Error {
 // allowLink judges the session that a put binds its record to, and the claim that it makes. A claim that it ends, or
 // takes from another, is judged when it is known: see planPut.
 func (s *State) allowLink(namespace, session string, l *Link) *leasehold.Error {
-	if l == nil {
+	if l == nil || !l.Claims() {
 		return s.allowUse(namespace, session)
 	}
 	if failure := s.allowMirror(namespace, l); failure != nil {

@@ -170,6 +170,7 @@ type putting struct {
 	write  record.Write
 	from   writing
 	before bool
+	stands bool // for whoever has the resource, from now on
 
 	link    *Link
 	ttl     time.Duration // of a claim that is renewed
@@ -186,6 +187,9 @@ type putting struct {
 // if that is nothing. It changes nothing but what time has changed already.
 func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bool) (putting, *leasehold.Error) {
 	claim := sp.faceOf(old)
+	if p.link != nil && !p.link.Claims() {
+		p.stands, p.link = s.mayStand(sp, p.write.Path), nil
+	}
 	switch {
 	case p.link != nil:
 		return s.planLink(sp, old, p)
@@ -304,6 +308,9 @@ func (s *State) gains(sp *space, claim *Claim) bool {
 // doPut does what was worked out. It cannot fail.
 func (s *State) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
 	var claim *Claim
+	if p.stands {
+		sp.mirrors.Set(p.write.Path, p.write.Path)
+	}
 	switch {
 	case p.own != "":
 		claim = s.confirm(sp, p)

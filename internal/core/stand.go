@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
@@ -13,6 +14,12 @@ import (
 func (sp *space) stands(path string) bool {
 	own, ok := sp.mirrors.Get(path)
 	return ok && own == path
+}
+
+// mayStand reports whether a record may stand for the holder of a resource: the asker may see who that is, and there is
+// no mirror. Whoever may not see it still puts the record, and it stands for nobody.
+func (s *State) mayStand(sp *space, path string) bool {
+	return sp.mirrored(path) == "" && (s.permit == nil || s.permit.May(access.Read, sp.name, path, nil))
 }
 
 // standDown forgets that a record stood for the holders of a resource.

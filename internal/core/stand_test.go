@@ -41,8 +41,11 @@ func (w *writer) stand(c core.Command) core.Command {
 		moved := *c
 		moved.Path, moved.Link = w.standingLink(c.Path, c.Link, c.Session)
 		moved.KeepLink = moved.KeepLink && moved.Link == nil
-		if moved.Link != nil && moved.Session != "" {
+		switch {
+		case moved.Link != nil && moved.Session != "":
 			moved.Link.TTL = 0
+		case moved.Link == nil && moved.Session == "" && !moved.KeepLink && w.chance(4):
+			moved.Link = &core.Link{Resource: moved.Path, Mirror: moved.Path, Stay: true} // which claims nothing
 		}
 		return &moved
 	case *core.DeleteRecord:

@@ -40,6 +40,10 @@ type Link struct {
 	Take bool
 }
 
+// Claims reports whether the put claims the resource. A link without an id does not: by it a record stands for whoever
+// has the resource, and nothing else.
+func (l *Link) Claims() bool { return l.ID != "" }
+
 // Endless is how long a put waits whose Link says Wait: until its claim ends.
 const Endless = time.Duration(math.MaxInt64)
 
@@ -57,8 +61,11 @@ func (l *Link) Acquire(namespace, session string) *Acquire {
 
 // validate says what is wrong with the link of a put.
 func (l *Link) validate(path, session string, keepLink bool) error {
-	if l == nil {
+	switch {
+	case l == nil:
 		return nil
+	case !l.Claims() && l.Holder == "" && l.Stands():
+		return l.validateStand(path, session, keepLink)
 	}
 	err := firstError(name("resource", l.Resource), name("lease id", l.ID), name("holder", l.Holder),
 		labels(l.Labels), text("reason", l.Reason), foreign(l.Foreign), optionalTTL(l.TTL),
@@ -74,6 +81,16 @@ func (l *Link) validate(path, session string, keepLink bool) error {
 		return invalid("a linked record whose lease may have to wait needs a session or a ttl")
 	}
 	return l.validateMirror(path)
+}
+
+// validateStand says what is wrong with a link that claims nothing.
+func (l *Link) validateStand(path, session string, keepLink bool) error {
+	bare := l.TTL == 0 && l.Grace == 0 && len(l.Labels) == 0 && l.Reason == "" && l.Foreign == "" && !l.Wait &&
+		!l.Take && !l.MayExpire
+	if !bare || session != "" || keepLink {
+		return invalid("a link without a lease id claims nothing: leave out what is said of the lease")
+	}
+	return firstError(name("resource", l.Resource), l.validateMirror(path))
 }
 
 func (l *Link) validateMirror(path string) error {

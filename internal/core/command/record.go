@@ -40,7 +40,9 @@ func (c *PutRecord) subject() string  { return "put " + c.Path }
 
 // Renews reports whether a put is a renewal whatever the state: it is fenced by the very lease that it links to, and so
 // begins none.
-func (c *PutRecord) Renews() bool { return c.Link != nil && c.Fence.Lease == c.Link.ID }
+func (c *PutRecord) Renews() bool {
+	return c.Link != nil && c.Link.Claims() && c.Fence.Lease == c.Link.ID
+}
 
 // ValidateAt refuses, below level 4, what is new at that level.
 func (c *PutRecord) ValidateAt(level Level) error {

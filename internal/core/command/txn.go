@@ -363,6 +363,8 @@ func (o *Op) validateRecord(r Request) error {
 			"would be remembered")
 	case o.Do != Get && o.Select != (record.Selection{}):
 		return invalid("only to get selects and orders")
+	case o.Link != nil && !o.Link.Claims():
+		return invalid("a put of a transaction with a link claims something: give the link a lease id")
 	case o.Do != Put && (o.Link != nil || o.KeepLink || o.KeepValue || o.KeepSession):
 		return invalid("only to put links a record, or keeps what it has")
 	case o.KeepValue && (o.Value != "" || o.Large != nil || o.From != 0), o.KeepSession && o.Session != "",

@@ -114,6 +114,9 @@ func TestStrict(t *testing.T) {
 		loose.do(&core.Acquire{Namespace: "default", Resource: "kubernetes/ns/op", ID: "own", Holder: "worker-7", TTL: time.Minute})
 		loose.ask("POST", leases, held("op", "ann", 15)).expect(409, `"reason":"Conflict"`, "worker-7")
 		loose.ask("POST", leases, `{"metadata":{"name":"op"},"spec":{}}`).expect(201)
+		if l := loose.get("op"); l.Spec.HolderName() != "worker-7" || l.Meta.Annotations[tokenKey] == "" {
+			t.Errorf("a Lease whose resource is held when it is created is %+v", l)
+		}
 		loose.ask("PATCH", leases+"/op", `{"spec":{"holderIdentity":"ann"}}`, "Content-Type", mergePatch).expect(409, "worker-7")
 		loose.do(&core.Release{Namespace: "default", ID: "own"})
 		loose.ask("PATCH", leases+"/op", `{"spec":{"holderIdentity":"ann"}}`, "Content-Type", mergePatch).expect(200)

@@ -95,11 +95,11 @@ func stamp(l *object.Lease, r *leasehold.Record) {
 }
 
 // linkTo returns the lease of ours that an object with a holder is linked to, after it was another object, which may
-// be none. The lease of the same holder goes on.
+// be none. The lease of the same holder goes on. An object without one shows who has the resource through other doors.
 func (c *call) linkTo(l *object.Lease, old *leasehold.Record, was *object.Lease) *core.Link {
 	holder := l.Spec.HolderName()
 	if holder == "" {
-		return nil
+		return &core.Link{Resource: c.path(), Mirror: c.path(), Stay: true}
 	}
 	link := &core.Link{
 		Resource: c.path(), Holder: holder, TTL: c.ttlOf(&l.Spec), Stay: true, MayExpire: true,

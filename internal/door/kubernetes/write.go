@@ -207,7 +207,7 @@ func (c *call) put(l *object.Lease, p present) error {
 	if command.KeepLink = p.record != nil && p.record.Lease != "" && sameSpec(l, p.lease); !command.KeepLink {
 		command.Link = c.linkTo(l, p.record, p.lease)
 	}
-	if command.Link != nil && p.record != nil && command.Link.ID == p.record.Lease {
+	if command.Link != nil && p.record != nil && p.record.Lease != "" && command.Link.ID == p.record.Lease {
 		command.Fence.Lease = p.record.Lease // a renewal: it goes on when nothing new is taken
 	}
 	answer, err := c.do(command)

@@ -95,6 +95,26 @@ func (d *decoder) rareOfLease(key []byte, v *resp.Value, l *Lease) {
 		l.Note = d.Text(v)
 	case "noted":
 		l.Noted = d.someMoment(v)
+	case "reserved":
+		l.Reserved = words.Some(v, d.upcoming)
+	}
+}
+
+func (d *decoder) upcoming(v *resp.Value, u *Upcoming) {
+	fields := d.Pairs(v)
+	for i := 0; i+1 < len(fields); i += 2 {
+		switch v := &fields[i+1]; string(fields[i].Text) {
+		case "id":
+			u.ID = d.Text(v)
+		case "holder":
+			u.Holder = d.Text(v)
+		case "reason":
+			u.Reason = d.Text(v)
+		case "from":
+			u.From = d.moment(v)
+		case "until":
+			u.Until = d.moment(v)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ func (c *acquireCommand) resp(e *encoder) bool {
 	e.Number("PRIORITY", int64(r.Priority))
 	e.Labels(r.Labels)
 	e.Text("REASON", "reason", r.Reason)
+	e.Text("RESERVATION", "reservation", r.Reservation)
 	if r.Wait > 0 {
 		e.duration("WAIT", r.Wait)
 		e.Text("PUSH", "push", e.Tag)

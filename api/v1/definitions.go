@@ -26,6 +26,8 @@ type DefinitionRequest struct {
 	By          string   `json:"by,omitempty"`
 	Reason      string   `json:"reason,omitempty"`
 
+	// OnReservation is what happens to leases in the way of a reservation when it begins: wait, warn or end.
+	OnReservation string `json:"on_reservation,omitempty"`
 	// Replace permits to drop units, and to leave fewer slots than are taken or waited for. Both
 	// this and IfRevision are for level 4 on; before it, every request may do so.
 	Replace bool `json:"replace,omitempty"`
@@ -39,21 +41,22 @@ const LevelChange = 4
 // A DefinitionChange changes the fields of a definition that are given, and keeps the others.
 // Servers merge it, so that changes of different fields do not undo each other. From level 4 on.
 type DefinitionChange struct {
-	Capacity    Optional[int]      `json:"capacity,omitzero"` // replaces units
-	Units       Optional[[]string] `json:"units,omitzero"`    // replaces capacity
-	DefaultTTL  Optional[Duration] `json:"default_ttl,omitzero"`
-	LargestTTL  Optional[Duration] `json:"largest_ttl,omitzero"`
-	HoldLimit   Optional[Duration] `json:"hold_limit,omitzero"`
-	Grace       Optional[Duration] `json:"grace,omitzero"`
-	Expected    Optional[Duration] `json:"expected,omitzero"`
-	Unclean     Optional[string]   `json:"unclean,omitzero"` // allow, warn or acknowledge
-	Limits      Optional[[]string] `json:"limits,omitzero"`
-	Idle        Optional[Duration] `json:"idle,omitzero"`
-	IdleRelease Optional[Duration] `json:"idle_release,omitzero"`
-	By          string             `json:"by,omitempty"`
-	Reason      string             `json:"reason,omitempty"`
-	Replace     bool               `json:"replace,omitempty"`     // as in DefinitionRequest
-	IfRevision  uint64             `json:"if_revision,omitempty"` // as in DefinitionRequest
+	Capacity      Optional[int]      `json:"capacity,omitzero"` // replaces units
+	Units         Optional[[]string] `json:"units,omitzero"`    // replaces capacity
+	DefaultTTL    Optional[Duration] `json:"default_ttl,omitzero"`
+	LargestTTL    Optional[Duration] `json:"largest_ttl,omitzero"`
+	HoldLimit     Optional[Duration] `json:"hold_limit,omitzero"`
+	Grace         Optional[Duration] `json:"grace,omitzero"`
+	Expected      Optional[Duration] `json:"expected,omitzero"`
+	Unclean       Optional[string]   `json:"unclean,omitzero"` // allow, warn or acknowledge
+	Limits        Optional[[]string] `json:"limits,omitzero"`
+	Idle          Optional[Duration] `json:"idle,omitzero"`
+	IdleRelease   Optional[Duration] `json:"idle_release,omitzero"`
+	OnReservation Optional[string]   `json:"on_reservation,omitzero"` // wait, warn or end
+	By            string             `json:"by,omitempty"`
+	Reason        string             `json:"reason,omitempty"`
+	Replace       bool               `json:"replace,omitempty"`     // as in DefinitionRequest
+	IfRevision    uint64             `json:"if_revision,omitempty"` // as in DefinitionRequest
 }
 
 // An Optional is a field of a change. One that is not Given stays as it is; the zero value, which
@@ -97,20 +100,21 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 
 // A Definition is what was set for a resource, or for all under a prefix.
 type Definition struct {
-	Namespace   string    `json:"namespace"`
-	Path        string    `json:"path"`               // a prefix ends with a slash
-	Capacity    int       `json:"capacity,omitempty"` // 0: the first holder decides
-	Units       []string  `json:"units,omitempty"`
-	DefaultTTL  *Duration `json:"default_ttl,omitempty"`
-	LargestTTL  *Duration `json:"largest_ttl,omitempty"`
-	HoldLimit   *Duration `json:"hold_limit,omitempty"`
-	Grace       *Duration `json:"grace,omitempty"`
-	Expected    *Duration `json:"expected,omitempty"`
-	Unclean     string    `json:"unclean"`
-	Limits      []string  `json:"limits,omitempty"`
-	Idle        *Duration `json:"idle,omitempty"`
-	IdleRelease *Duration `json:"idle_release,omitempty"`
-	Revision    uint64    `json:"revision"`
+	Namespace     string    `json:"namespace"`
+	Path          string    `json:"path"`               // a prefix ends with a slash
+	Capacity      int       `json:"capacity,omitempty"` // 0: the first holder decides
+	Units         []string  `json:"units,omitempty"`
+	DefaultTTL    *Duration `json:"default_ttl,omitempty"`
+	LargestTTL    *Duration `json:"largest_ttl,omitempty"`
+	HoldLimit     *Duration `json:"hold_limit,omitempty"`
+	Grace         *Duration `json:"grace,omitempty"`
+	Expected      *Duration `json:"expected,omitempty"`
+	Unclean       string    `json:"unclean"`
+	Limits        []string  `json:"limits,omitempty"`
+	Idle          *Duration `json:"idle,omitempty"`
+	IdleRelease   *Duration `json:"idle_release,omitempty"`
+	OnReservation string    `json:"on_reservation,omitempty"` // absent: wait
+	Revision      uint64    `json:"revision"`
 }
 
 // A DefinitionQuery says which definitions to list.

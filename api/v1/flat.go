@@ -67,7 +67,7 @@ func flatBody(body any) ([]byte, bool) {
 	case AcquireRequest:
 		if r.Shared || r.Slots != 0 || r.Capacity != 0 || r.Where != "" || r.Spread || r.Units != nil ||
 			r.Also != nil || r.Party != "" || r.TTL != (TTL{}) || r.Wait != 0 || r.Grace != 0 ||
-			r.HoldLimit != 0 || r.Priority != 0 || r.Labels != nil || r.Reason != "" {
+			r.HoldLimit != 0 || r.Priority != 0 || r.Labels != nil || r.Reason != "" || r.Reservation != "" {
 			return nil, false
 		}
 		w.Text(`{"resource":`, r.Resource)

@@ -31,6 +31,8 @@ type AcquireRequest struct {
 	Priority  int               `json:"priority,omitempty"` // larger ones are granted first
 	Labels    map[string]string `json:"labels,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
+
+	Reservation string `json:"reservation,omitempty"` // that it claims, which says how many slots, and which
 }
 
 // An AcquireItem is one more resource to be granted at the same moment.
@@ -152,6 +154,17 @@ type Lease struct {
 	Door    string `json:"door,omitempty"`    // the door that it was acquired through; absent: not known
 	Note    string `json:"note,omitempty"`    // what the holder last said with a renewal
 	Noted   *Time  `json:"noted,omitempty"`   // when that was
+
+	Reserved *Upcoming `json:"reserved,omitempty"` // the next reservation of the resource, if one begins within a day
+}
+
+// An Upcoming is the next reservation of a resource that somebody holds.
+type Upcoming struct {
+	ID     string `json:"id"`
+	Holder string `json:"holder"`
+	Reason string `json:"reason,omitempty"`
+	From   Time   `json:"from"`
+	Until  Time   `json:"until"`
 }
 
 // Acquire acquires a resource, and waits for it as long as the request says.

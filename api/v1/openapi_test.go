@@ -34,7 +34,7 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 	schemas := load(t).Components.Schemas
 	for _, value := range []any{
 		v1.AcquireRequest{}, v1.RenewRequest{}, v1.ReleaseRequest{}, v1.ChangeRequest{}, v1.BreakRequest{}, v1.SessionRequest{},
-		v1.Lease{}, v1.Resource{}, v1.Waiter{}, v1.Ending{}, v1.Session{}, v1.Event{}, v1.EventPage{}, v1.Hello{}, v1.Gone{}, v1.Cut{},
+		v1.Lease{}, v1.Upcoming{}, v1.Resource{}, v1.Waiter{}, v1.Ending{}, v1.Session{}, v1.Event{}, v1.EventPage{}, v1.Hello{}, v1.Gone{}, v1.Cut{},
 		v1.Version{}, v1.Nothing{}, v1.Problem{}, v1.Operation{}, v1.Hold{},
 		v1.Record{}, v1.Large{}, v1.RecordVersion{}, v1.VersionPage{}, v1.RecordPage{}, v1.Deleted{}, v1.TxnRequest{}, v1.Compare{}, v1.Op{}, v1.Txn{}, v1.TxnResult{},
 		v1.Usual{}, v1.Advice{}, v1.Alarm{}, v1.DefinitionRequest{}, v1.DefinitionChange{}, v1.Definition{},

@@ -31,6 +31,9 @@ const (
 const (
 	Grant  = "grant"  // a waiter got its lease
 	Expire = "expire" // time ended something
+
+	BeginReservation = "begin-reservation" // its time came
+	FreeReservation  = "free-reservation"  // nobody claimed it, or its lease or its time ended
 )
 
 // Login is the verb of a request to be let in by a door.

@@ -31,9 +31,9 @@ func (d *operations) reservationVerb(e *leasehold.Event) string {
 	case leasehold.Reserved:
 		return "reserve"
 	case leasehold.ReservationBegun:
-		return "begin-reservation"
+		return BeginReservation
 	case leasehold.ReservationFreed:
-		return "free-reservation"
+		return FreeReservation
 	case leasehold.ReservationCancelled:
 		return "cancel-reservation"
 	}

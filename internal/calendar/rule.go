@@ -64,3 +64,6 @@ func moment(shown time.Time, zone *time.Location) time.Time {
 	}
 	return shown.Add(-before)
 }
+
+// Ahead is how far ahead the occurrences of rules are planned.
+const Ahead = 14 * 24 * time.Hour

@@ -15,6 +15,8 @@ import (
 type ReservationQuery struct {
 	Prefix   string
 	Resource string // exactly this; empty: all with the prefix
+	Holder   string // empty: anybody
+	Series   string // of this one; empty: all
 	Since    reservation.Moment
 	Until    reservation.Moment // 0: all that come
 	After    string             // where the page before ended
@@ -46,12 +48,18 @@ func (v *view) Reservations(namespace string, q ReservationQuery) (list []leaseh
 				next = last
 				return false
 			}
-			if last = placeText(r); q.Show == nil || q.Show(r.Resource, r.Owner) {
+			last = placeText(r)
+			if q.matches(r) && (q.Show == nil || q.Show(r.Resource, r.Owner)) {
 				list = append(list, v.reservation(sp, r))
 			}
 			return true
 		})
 	return list, next
+}
+
+// matches reports whether a reservation is among those that are asked for, wherever and whenever it is.
+func (q *ReservationQuery) matches(r *reservation.Reservation) bool {
+	return (q.Holder == "" || r.Holder == q.Holder) && (q.Series == "" || r.Series == q.Series)
 }
 
 // placeText is the place of a reservation among all, as the next page needs it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
 // A row is one thing that can be asked, by somebody, of something that is its own or another's.
@@ -81,6 +82,24 @@ func claimed(w *world, p place) {
 	task(w, p)
 	*p.token = w.do(p.owner, &core.Acquire{Namespace: p.space, Resource: p.path() + "/", ID: "id-" + p.x, Holder: "h-" + p.x,
 		TTL: time.Hour, Task: true}).Lease.Token
+}
+
+// reserved is a reservation for tomorrow.
+func reserved(w *world, p place) { reserveFrom(w, p, time.Now().Add(24*time.Hour)) }
+
+// begun is one that has begun.
+func begun(w *world, p place) { reserveFrom(w, p, time.Now()) }
+
+func reserveFrom(w *world, p place, at time.Time) {
+	w.do(p.owner, &core.Reserve{Namespace: p.space, Resource: p.path(), ID: "r-" + p.x, Holder: "h-" + p.x, Length: time.Hour,
+		From: reservation.Moment(at.UnixNano())})
+}
+
+// recurring is a reservation for every day.
+func recurring(w *world, p place) {
+	at := reservation.Moment(time.Now().Add(24 * time.Hour).UnixNano())
+	w.do(p.owner, &core.Reserve{Namespace: p.space, Resource: p.path(), ID: "r-" + p.x, Holder: "h-" + p.x, Length: time.Hour,
+		Rule: &leasehold.Rule{Zone: "UTC", Days: leasehold.AllDays, Length: time.Hour}, Starts: []reservation.Moment{at}, To: at.Add(time.Hour)})
 }
 
 // alarm is that of a lease which is held for longer than was expected.
@@ -168,6 +187,14 @@ var leaseRows = []row{
 	{"acquire", "task", befores{task}, posted("/v1/acquire", `{"resource":"PATH/","holder":"me","id":"new-XX","ttl":"1m"}`), ""},
 	{"finishTask", "", befores{claimed}, posted("/v1/finish", `{"id":"id-XX","token":TOKEN,"outcome":"done"}`), ""},
 	{"finishTask", "by wrong token", befores{claimed}, posted("/v1/finish", `{"id":"id-XX","token":1,"outcome":"done"}`), ""},
+	{"reserve", "", inherent, posted("/v1/reservations", `{"resource":"PATH","holder":"me","id":"new-XX","length":"1h"}`), ""},
+	{"reserve", "recurring", inherent, posted("/v1/reservations",
+		`{"resource":"PATH","holder":"me","id":"new-XX","length":"1h","every":"day","at":"14:00","zone":"UTC"}`), ""},
+	{"reserve", "taken", befores{begun}, posted("/v1/reservations", `{"resource":"PATH","holder":"me","id":"new-XX","length":"1h"}`), "h"},
+	{"reserve", "same id", befores{reserved}, posted("/v1/reservations", `{"resource":"a/of-XX","holder":"me","id":"r-XX","length":"1h"}`), ""},
+	{"acquire", "reservation", befores{begun}, posted("/v1/acquire", `{"resource":"PATH","holder":"me","id":"new-XX","reservation":"r-XX","ttl":"1m"}`), ""},
+	{"cancelReservation", "", befores{reserved}, of("DELETE", "/v1/reservations/r-XX", ""), ""},
+	{"cancelReservation", "series", befores{recurring}, of("DELETE", "/v1/reservations/r-XX", ""), ""},
 	{"raise-tokens", "", inherent, posted("/v1/tokens/raise", `{"above":5000000,"reason":"r"}`), ""},
 }
 
@@ -203,6 +230,12 @@ var stateRows = []row{
 	{"task", "", befores{claimed}, get("/v1/tasks/PATH/t"), "h"},
 	{"putTask", "", inherent, of("PUT", "/v1/tasks/PATH/t", `{"value":"dg=="}`), ""},
 	{"putTask", "over", befores{task}, of("PUT", "/v1/tasks/PATH/t", `{"value":"dg==","priority":5}`), ""},
+	{"reservations", "", befores{reserved}, get("/v1/reservations?prefix=PATH"), "h"},
+	{"reservations", "all", befores{reserved}, get("/v1/reservations?holder=h-XX"), "h"},
+	{"reservation", "", befores{reserved}, get("/v1/reservations/r-XX"), "h"},
+	{"reservation", "series", befores{recurring}, get("/v1/reservations/r-XX"), "h"},
+	{"series", "", befores{recurring}, get("/v1/series?prefix=r-XX"), "h"},
+	{"calendar", "", befores{reserved}, get("/v1/calendar?prefix=PATH"), "h"},
 	{"setUnits", "", inherent, of("PUT", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"g1"}]}`), ""},
 	{"reportUse", "", befores{pool}, of("POST", "/v1/pools/PATH", `{"host":"n1","units":[{"name":"u-XX","percent":1}]}`), ""},
 	{"drain", "", befores{pool}, of("PATCH", "/v1/pools/PATH", `{"units":["u-XX"],"why":"repair"}`), ""},

@@ -48,7 +48,8 @@ func (d *Door) Door() door.Door {
 		route.Pattern = method + " " + route.Pattern
 		all = append(all, route)
 	}
-	d.verbs = []string{audit.Expire, audit.Grant, audit.Login, changeAccess}
+	d.verbs = []string{audit.Expire, audit.Grant, audit.Login, changeAccess, audit.BeginReservation,
+		audit.FreeReservation}
 	for i := range operations {
 		o := &accounted{&operations[i], requests.Verb(operations[i].name)}
 		d.verbs = append(d.verbs, o.name)

@@ -12,6 +12,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
+	"github.com/leasehold/leasehold/internal/door/native/translate"
 )
 
 // How the journal calls this door: by the wire that a request came by.
@@ -90,18 +91,7 @@ func (c *call) readJournalQuery(q *audit.Query) error {
 	return checkPath("resource", q.Resource)
 }
 
-// moment reads a calendar time; the zero one if there is none.
-func (c *call) moment(name string) (time.Time, error) {
-	s := c.query.Get(name)
-	if s == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
-		return time.Time{}, invalid("%s %s is not a time: write it as 2026-03-01T04:30:00Z", name, brief(s))
-	}
-	return t, nil
-}
+func (c *call) moment(name string) (time.Time, error) { return translate.Moment(c.query, name) }
 
 // place reads where in the journal to go on.
 func (c *call) place() (audit.Place, error) {

@@ -239,7 +239,7 @@ func TestJournalQueryIsChecked(t *testing.T) {
 			ask(t, door, "GET", path+"?"+query, "").expect(400, `"code":"invalid"`, detail)
 		}
 	}
-	ask(t, door, "GET", "/v1/audit?verb=steal", "").expect(400, `verb \"steal\" is unknown; known are: expire, grant, login, change-access, acquire`)
+	ask(t, door, "GET", "/v1/audit?verb=steal", "").expect(400, `verb \"steal\" is unknown; known are: expire, grant, login, change-access, begin-reservation`)
 	ask(t, door, "GET", "/v1/audit?actor=%ff", "").expect(400, "not valid UTF-8")
 	ask(t, door, "GET", "/v1/holds?verb=break", "").expect(400, "unknown here")
 	ask(t, door, "GET", "/v1/audit?after=99.0", "").expect(200, `"items":[]`)

@@ -76,13 +76,14 @@ func cursor(path string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(path))
 }
 
-// maxSeal is how many bytes a cursor has beyond those of a name, if that may not be shown.
-const maxSeal = 64
+// maxCursor is how many bytes a cursor has: two names, of a resource and of what is on it, and what is beside them if
+// they may not be shown.
+const maxCursor = 2*leasehold.MaxName + 128
 
 func (c *call) after() (string, error) {
 	s := c.query.Get("after")
 	path, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(path) > leasehold.MaxName+maxSeal {
+	if err != nil || len(path) > maxCursor {
 		return "", invalid("after %s is not what \"next\" of a page said: leave it out to begin again", brief(s))
 	}
 	return string(path), nil

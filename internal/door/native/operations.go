@@ -42,6 +42,8 @@ func (o *operation) known() []string {
 const (
 	pageParams    = "prefix after limit"
 	journalParams = "resource prefix holder from until oldest after limit"
+
+	reservationParams = "resource prefix holder from until"
 )
 
 // operations is the whole of /v1/. openapi.yaml lists the same.
@@ -78,6 +80,14 @@ var operations = []operation{
 		doesWith(translated(translate.Command.PutTask), doNothingMore)},
 	{"finish-task", "POST", "/v1/finish", "", "FINISH id",
 		doesWith(translated(translate.Command.FinishTask), doNothingMore)},
+	{"reserve", "POST", "/v1/reservations", "", "RESERVE resource", sends((*call).reserve)},
+	{"reservations", "GET", "/v1/reservations", reservationParams + " after limit", "RESERVATION LIST",
+		asks((*call).reservations)},
+	{"reservation", "GET", "/v1/reservations/{id}", "", "RESERVATION GET id", asks((*call).reservation)},
+	{"cancel-reservation", "DELETE", "/v1/reservations/{id}", "by reason", "RESERVATION CANCEL id",
+		does((*call).cancelReservation, doNothingMore)},
+	{"series", "GET", "/v1/series", pageParams, "RESERVATION SERIES", asks((*call).series)},
+	{"calendar", "GET", "/v1/calendar", reservationParams, "", asks((*call).calendar)},
 	{"report", "GET", "/v1/reports/{path...}", "from until by", "REPORT path", asks((*call).report)},
 	{"open-session", "POST", "/v1/sessions", "", "SESSION OPEN",
 		mayDoWith((*call).toOpenSession, (*call).sessionOpened)},

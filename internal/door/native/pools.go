@@ -44,11 +44,3 @@ func (c *call) pool() error {
 	c.send(func(b *encode.Buffer) { b.Pool(&status, cursor(status.Next)) })
 	return nil
 }
-
-// selection is what a request selects of a pool; nil if it selects nothing.
-func selection(a *v1.AcquireRequest) *leasehold.Select {
-	if a.Where == "" && !a.Spread && len(a.Units) == 0 {
-		return nil
-	}
-	return &leasehold.Select{Where: a.Where, Spread: a.Spread, Units: a.Units}
-}

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -9,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/api/v1/reports"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/native/translate"
 	"github.com/leasehold/leasehold/internal/report"
 )
 
@@ -76,7 +76,7 @@ func (c *call) addHeld(sum *report.Sum, path string, now time.Time) error {
 		err := c.look(func(v core.View) {
 			status, _ = v.Pool(c.namespace, path, q)
 			for i := range status.Units {
-				addUnit(leases, &status.Units[i], func(id string) leasehold.Labels {
+				translate.AddUnit(leases, &status.Units[i], func(id string) leasehold.Labels {
 					if l := v.Claim(c.namespace, id).Lease; l != nil {
 						return l.Labels
 					}
@@ -94,24 +94,4 @@ func (c *call) addHeld(sum *report.Sum, path string, now time.Time) error {
 		q.After = status.Next
 	}
 	return nil
-}
-
-// addUnit adds a unit that is held to the hold of its lease.
-func addUnit(leases map[string]*report.Hold, u *leasehold.PoolUnit, labels func(id string) leasehold.Labels) {
-	if u.Lease == "" || u.Since.IsZero() {
-		return
-	}
-	h := leases[u.Lease]
-	if h == nil {
-		h = &report.Hold{Holder: u.Holder, Since: u.Since, Share: leasehold.Share{Labels: labels(u.Lease)}}
-		leases[u.Lease] = h
-	}
-	h.Share.Units++
-	if n := len(h.Share.Hosts); n > 0 && h.Share.Hosts[n-1].Host == u.Host {
-		h.Share.Hosts[n-1].Units++
-	} else {
-		h.Share.Hosts = append(h.Share.Hosts, leasehold.HostUnits{Host: u.Host, Units: 1})
-	}
-	use := cmp.Or(u.Use, &leasehold.UnitUse{})
-	h.Busy, h.Idle = h.Busy+use.Busy, h.Idle+use.Idle
 }

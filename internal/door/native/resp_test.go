@@ -393,7 +393,7 @@ func TestEveryOperationHasACommand(t *testing.T) {
 	for i := range operations {
 		o := &operations[i]
 		if o.resp == "" {
-			if o.name != "backup" {
+			if o.name != "backup" && o.name != "calendar" {
 				t.Errorf("%s has no command", o.name)
 			}
 			continue

@@ -33,11 +33,19 @@ func (c *call) sessionID() string {
 // the first one got or waits for, also when its answer is no longer remembered. A caller that uses
 // a key again later is told that its lease is over, for as long as ended ids are remembered.
 func (c *call) leaseID(n int) string {
+	if c.once == (core.Request{}) {
+		return newID()
+	}
+	return c.madeID(fmt.Sprintf("lease %d", n))
+}
+
+// madeID makes the id of what a request asks for, another one for each such thing.
+func (c *call) madeID(of string) string {
 	once := c.once
 	if once == (core.Request{}) {
 		return newID()
 	}
-	return c.derivedID(fmt.Appendf(nil, "lease %d %q %q %d", n, once.Key, once.Session, once.Sequence))
+	return c.derivedID(fmt.Appendf(nil, "%s %q %q %d", of, once.Key, once.Session, once.Sequence))
 }
 
 // derivedID is another one for each principal: the same name of two requests must not make them meet.
@@ -70,21 +78,23 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	case a.TTL.Unattended:
 		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLUnattended
 	}
+	command.Reservation = a.Reservation
 	first, err := c.toItems(a, command)
 	if err != nil {
 		return nil, err
 	}
 	command.Task = leasehold.IsTaskFolder(a.Resource)
 	command.ID, command.Slots, command.Capacity = first.ID, first.Slots, first.Capacity
-	command.Select = selection(a)
+	command.Select = translate.Selection(a.Where, a.Spread, a.Units)
 	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party),
+		checkText("reservation", a.Reservation),
 		checkText("reason", a.Reason), command.Validate())
 }
 
 // toItems reads the resources that are asked for, and returns the first of them. Either the caller names all leases, or
 // the server does: half of them could be asked for again and half could not.
 func (c *call) toItems(a *v1.AcquireRequest, command *core.Acquire) (first core.Item, err error) {
-	c.made, c.saidAll = a.ID == "", a.Slots == v1.AllSlots
+	c.made, c.saidAll = a.ID == "", a.Slots == v1.AllSlots || a.Reservation != ""
 	first, err = c.toItem(0, v1.AcquireItem{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots,
 		Capacity: a.Capacity})
 	if err != nil || len(a.Also) == 0 {

@@ -68,6 +68,9 @@ func (b *Buffer) Lease(l *leasehold.Lease, g Grant) {
 	}
 	b.also(g)
 	b.Some("warning", g.Warning)
+	if l.Reserved != nil {
+		b.upcoming(l.Reserved)
+	}
 	b.Close()
 }
 

@@ -100,6 +100,9 @@ func (b *Buffer) Definition(namespace string, d *leasehold.Definition) {
 	b.limits(d.Limits)
 	b.SomeSpan("idle", d.Idle)
 	b.SomeSpan("idle_release", d.IdleRelease)
+	if d.OnReservation != leasehold.WaitAtStart {
+		b.Text("on_reservation", d.OnReservation.String())
+	}
 	b.Number("revision", uint64(d.Revision))
 	b.Close()
 }

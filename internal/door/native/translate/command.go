@@ -1,5 +1,5 @@
-// Package translate makes commands of the core of what the bodies of requests say, as far as that takes nothing but the
-// body: durations become durations here, and names are checked.
+// Package translate is between what requests say and what the core knows, as far as that takes nothing of a wire:
+// bodies become commands, durations durations, and names are checked.
 package translate
 
 import (

@@ -24,7 +24,7 @@ func (c Command) Define(r *v1.DefinitionRequest) (*core.Define, error) {
 	}
 	var err error
 	command.Definition.Limits, err = pool.ParseLimits(r.Limits)
-	return command, door.First(err, checkDefine(command, r.Unclean))
+	return command, door.First(err, checkDefine(command, r.Unclean, r.OnReservation))
 }
 
 // ChangeDefinition makes a command of a change. Only fields that the request names are set.
@@ -46,6 +46,7 @@ func (c Command) ChangeDefinition(r *v1.DefinitionChange) (*core.Define, error) 
 		core.FieldHoldLimit: r.HoldLimit.Given, core.FieldGrace: r.Grace.Given, core.FieldExpected: r.Expected.Given,
 		core.FieldUnclean: r.Unclean.Given, core.FieldLimits: r.Limits.Given,
 		core.FieldIdle: r.Idle.Given, core.FieldIdleRelease: r.IdleRelease.Given,
+		core.FieldOnReservation: r.OnReservation.Given,
 	} {
 		if given {
 			command.Fields |= field
@@ -56,14 +57,17 @@ func (c Command) ChangeDefinition(r *v1.DefinitionChange) (*core.Define, error) 
 	}
 	var err error
 	command.Definition.Limits, err = pool.ParseLimits(r.Limits.Value)
-	return command, door.First(err, checkDefine(command, r.Unclean.Value))
+	return command, door.First(err, checkDefine(command, r.Unclean.Value, r.OnReservation.Value))
 }
 
-// checkDefine reads what follows an unclean end, and checks the whole command.
-func checkDefine(command *core.Define, unclean string) error {
+// checkDefine reads what follows an unclean end and what a reservation begins with, and checks the whole command.
+func checkDefine(command *core.Define, unclean, start string) error {
 	var known bool
 	if command.Definition.Unclean, known = leasehold.UncleanOf(unclean); !known && unclean != "" {
 		return door.Invalid("unclean is %s: it is allow, warn or acknowledge", door.Brief(unclean))
+	}
+	if command.Definition.OnReservation, known = leasehold.AtStartOf(start); !known && start != "" {
+		return door.Invalid("on_reservation is %s: it is wait, warn or end", door.Brief(start))
 	}
 	for _, unit := range command.Definition.Units {
 		if err := Name("unit", unit); err != nil {

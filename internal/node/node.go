@@ -80,6 +80,7 @@ func Run(ctx context.Context, c Config, ready func(Serving)) error {
 		stop()
 		return errors.Join(err, <-served, e.Close())
 	}
+	go (&planner{e, s.log}).run(ctx)
 	s.backend.Open(e)
 	ready(Serving{s.listener.Addr().String(), on})
 	return await(e, served, stop)

@@ -57,5 +57,9 @@ type Definition struct {
 
 	OnReservation AtStart // what happens to leases that are in the way of a reservation
 
+	// Backfill grants units of a pool with hosts that are kept for somebody else to those whose kind usually gives
+	// them back before that one can begin.
+	Backfill bool
+
 	Revision Revision // of its last change
 }

@@ -41,6 +41,10 @@ var kindNames = [...]string{
 	ReservationCancelled: "reservation cancelled",
 }
 
+// ByBackfill is the By of an Acquired: the units were kept for somebody else, who is expected to wait for longer than
+// they are used.
+const ByBackfill = "backfill"
+
 func (k Kind) String() string { return name(kindNames[:], int(k)) }
 
 // An Event is one thing that happened in a namespace. Revision and N order it:

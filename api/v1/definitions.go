@@ -23,6 +23,7 @@ type DefinitionRequest struct {
 	Limits      []string `json:"limits,omitempty"`      // of the units of a pool: holder=2, label:team=8, prefix:ci/=4
 	Idle        Duration `json:"idle,omitzero"`         // without use of its units, until a holder is asked about it
 	IdleRelease Duration `json:"idle_release,omitzero"` // after that, until the lease is broken
+	Backfill    bool     `json:"backfill,omitempty"`    // lends units that are kept for somebody to short leases
 	By          string   `json:"by,omitempty"`
 	Reason      string   `json:"reason,omitempty"`
 
@@ -52,6 +53,7 @@ type DefinitionChange struct {
 	Limits        Optional[[]string] `json:"limits,omitzero"`
 	Idle          Optional[Duration] `json:"idle,omitzero"`
 	IdleRelease   Optional[Duration] `json:"idle_release,omitzero"`
+	Backfill      Optional[bool]     `json:"backfill,omitzero"`
 	OnReservation Optional[string]   `json:"on_reservation,omitzero"` // wait, warn or end
 	By            string             `json:"by,omitempty"`
 	Reason        string             `json:"reason,omitempty"`
@@ -113,6 +115,7 @@ type Definition struct {
 	Limits        []string  `json:"limits,omitempty"`
 	Idle          *Duration `json:"idle,omitempty"`
 	IdleRelease   *Duration `json:"idle_release,omitempty"`
+	Backfill      bool      `json:"backfill,omitempty"`
 	OnReservation string    `json:"on_reservation,omitempty"` // absent: wait
 	Revision      uint64    `json:"revision"`
 }

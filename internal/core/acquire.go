@@ -438,6 +438,9 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	s.put(sp, granted)
 	event := s.event(sp, granted, leasehold.Acquired)
 	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, granted))
+	if s.borrowed(granted.ID) {
+		event.By = leasehold.ByBackfill
+	}
 	s.emit(sp, event)
 	if granted.Slots == 0 && granted.face() == nil {
 		s.holderChanged(sp, granted.Resource)

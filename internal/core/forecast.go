@@ -147,16 +147,22 @@ func (all *seats) recent(c *Claim) usage.Recent {
 func (all *seats) left(c *Claim) (usage.Guess, bool) {
 	recent := all.recent(c)
 	g, known := recent.Left(time.Duration(all.s.now - c.Since))
-	t := c.terms()
-	end := t.BreakAt
-	if limit := c.Since.Add(t.HoldLimit); t.HoldLimit != 0 && (end == 0 || limit < end) {
-		end = limit
-	}
+	end := c.endsAt()
 	if most := time.Duration(max(0, end-all.s.now)); end != 0 && (!known || g.Time > most) {
 		return usage.Guess{Time: most}, true
 	}
 	all.late = all.late || !known && recent.Known()
 	return g, known
+}
+
+// endsAt returns when a lease ends even if it is renewed: by a break or its hold limit; 0 for never.
+func (c *Claim) endsAt() Time {
+	t := c.terms()
+	end := t.BreakAt
+	if limit := c.Since.Add(t.HoldLimit); t.HoldLimit != 0 && (end == 0 || limit < end) {
+		end = limit
+	}
+	return end
 }
 
 // forecast makes a forecast of a turn.

@@ -520,7 +520,7 @@ func (p *phrase) item(text, id string) core.Item {
 }
 
 // definitionFields are in the order of their bits.
-var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits", "idle", "idle-release", "on-reservation"}
+var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean", "limits", "idle", "idle-release", "on-reservation", "backfill"}
 
 func (p *phrase) define() core.Command {
 	c := &core.Define{By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
@@ -553,6 +553,7 @@ func (p *phrase) define() core.Command {
 		d.Limits = append(d.Limits, limit)
 	}
 	d.Idle, d.IdleRelease = p.duration("idle"), p.duration("idle-release")
+	d.Backfill = p.flag("backfill")
 	c.KeepSlots, c.IfRevision = p.flag("keep-slots"), leasehold.Revision(p.number("if-revision"))
 	return c
 }
@@ -701,6 +702,9 @@ func writeDefine(c *core.Define) string {
 	}
 	if d.OnReservation != 0 {
 		unclean += " " + option("on-reservation", d.OnReservation)
+	}
+	if d.Backfill {
+		unclean += " backfill"
 	}
 	return sentence("define", quote(d.Path), option("capacity", d.Capacity), option("units", strings.Join(d.Units, ",")),
 		option("default-ttl", d.DefaultTTL), option("largest-ttl", d.LargestTTL), option("limit", d.HoldLimit), option("grace", d.Grace),

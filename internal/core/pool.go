@@ -175,15 +175,16 @@ func (sp *space) noSlotsDefined(d *leasehold.Definition) *leasehold.Error {
 
 // A picked is the units that a claim gets when it is granted.
 type picked struct {
-	id    string
-	units []*pool.Unit
+	id       string
+	units    []*pool.Unit
+	borrowed bool // they were kept for somebody else
 }
 
 // pick notes which units a claim gets. They are found out before anything is changed, since a request gets all that it
 // asks for or nothing.
-func (s *State) pick(id string, units []*pool.Unit) {
+func (s *State) pick(id string, units []*pool.Unit, borrowed bool) {
 	s.picked = slices.DeleteFunc(s.picked, func(p picked) bool { return p.id == id })
-	s.picked = append(s.picked, picked{id, units})
+	s.picked = append(s.picked, picked{id, units, borrowed})
 }
 
 // takeUnits gives a lease the units that were picked for it.

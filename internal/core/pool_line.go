@@ -41,8 +41,12 @@ func (s *State) newLine(sp *space, path string) *line {
 		resting = restingUnits(r.more().resting(s.now))
 	}
 	s.keptUnits(sp, path, &resting)
-	return &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting),
-		limits: sp.definition(path).Limits}
+	d := sp.definition(path)
+	l := &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting), limits: d.Limits}
+	if d.Backfill && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
+		l.units.Lend(l.begins)
+	}
+	return l
 }
 
 // asks returns what a claim asks for of a pool.
@@ -91,14 +95,17 @@ func (l *line) judge(c *Claim) verdict {
 		l.units.Keep(ask)
 		return verdict{why: func() string { return "needs all units, and waits until nobody has any" }}
 	}
-	if l.units.Repeats(ask) {
-		return verdict{why: func() string { return "waits behind others that ask for the same" }}
-	}
 	if units := l.units.Pick(ask, c.Holder); units != nil {
 		if !l.looks {
-			l.s.pick(c.ID, units)
+			l.s.pick(c.ID, units, false)
 		}
 		return verdict{grant: true}
+	}
+	if l.backfills(c, ask) {
+		return verdict{grant: true}
+	}
+	if l.units.Repeats(ask) {
+		return verdict{why: func() string { return "waits behind others that ask for the same" }}
 	}
 	return l.keep(ask)
 }

@@ -100,6 +100,7 @@ const (
 	FieldUnclean       = command.FieldUnclean
 	FieldLimits        = command.FieldLimits
 	FieldOnReservation = command.FieldOnReservation
+	FieldBackfill      = command.FieldBackfill
 	FieldIdle          = command.FieldIdle
 	FieldIdleRelease   = command.FieldIdleRelease
 

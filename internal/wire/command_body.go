@@ -100,6 +100,8 @@ func (c *codec) define(kind uint64, v *core.Define) {
 		c.idleRules(&v.Definition)
 	case kindDefineStart:
 		c.onReservation(&v.Definition)
+	case kindDefineBackfill:
+		c.backfill(&v.Definition)
 	}
 }
 

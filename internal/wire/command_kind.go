@@ -107,6 +107,9 @@ const (
 	// were before.
 	kindAcquireReserved = 45
 	kindDefineStart     = 46
+
+	// A define of a pool with backfill. Others are as they were before.
+	kindDefineBackfill = 57
 )
 
 var commandNames = [...]string{
@@ -132,6 +135,7 @@ var commandNames = [...]string{
 	kindReportUse: "report use", kindDefineIdle: "define idle",
 	kindReserve: "reserve", kindCancelReservation: "cancel reservation",
 	kindAcquireReserved: "acquire reserved", kindDefineStart: "define start",
+	kindDefineBackfill: "define backfill",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -144,7 +148,7 @@ func commandLevel(kind uint64) uint64 {
 		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
 		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain, kindAcquireUnattended, kindPutTask,
 		kindFinishTask, kindAcquireTask, kindReportUse, kindDefineIdle, kindReserve, kindCancelReservation,
-		kindAcquireReserved, kindDefineStart:
+		kindAcquireReserved, kindDefineStart, kindDefineBackfill:
 		return levelStated
 	}
 	return levelFirst
@@ -257,6 +261,8 @@ func renewKind(v *core.Renew) uint64 {
 
 func defineKind(v *core.Define) uint64 {
 	switch {
+	case v.Definition.Backfill:
+		return kindDefineBackfill
 	case v.Definition.OnReservation != 0:
 		return kindDefineStart
 	case hasIdle(&v.Definition):
@@ -349,7 +355,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Ask)
 	case kindMove:
 		return new(core.Move)
-	case kindDefine, kindDefineChange, kindDefineLimits, kindDefineIdle, kindDefineStart:
+	case kindDefine, kindDefineChange, kindDefineLimits, kindDefineIdle, kindDefineStart, kindDefineBackfill:
 		return new(core.Define)
 	case kindUndefine:
 		return new(core.Undefine)

@@ -183,6 +183,8 @@
 //	                     the others, text reservation, which is not empty
 //	  46  define start   level 4; as 27, limit…, duration idle, duration idle release,
 //	                     at start, which is not 0
+//	  57  define backfill
+//	                     level 4; as 46, in which at start may be 0: with backfill
 //
 //	rule                 text zone, days (bit 0 is Sunday), duration at, duration length,
 //	                     moment until
@@ -334,6 +336,10 @@
 //	                     level 4; as 12, limit…, duration idle, duration idle release,
 //	                     at start, which is not 0
 //	  55  start outcome  level 4; as 8, and then of the definition as in 54
+//	  60  backfill definition
+//	                     level 4; as 54, in which at start may be 0: with backfill
+//	  61  backfill outcome
+//	                     level 4; as 8, and then of the definition as in 60
 //
 //	owner                text principal, which is not empty, text group
 //

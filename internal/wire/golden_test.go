@@ -604,6 +604,10 @@ func init() {
 	goldenCommands[kindDefineStart] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", OnReservation: leasehold.EndAtStart}, By: "ops", Fields: core.FieldOnReservation, Request: goldenKey,
 	}
+	goldenCommands[kindDefineBackfill] = &core.Define{
+		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits, OnReservation: leasehold.EndAtStart, Backfill: true},
+		By: "ops", Fields: core.FieldBackfill, Request: goldenKey,
+	}
 	goldenCommands[kindPutLink] = &core.PutRecord{
 		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
 	}
@@ -771,6 +775,10 @@ var goldenRecords = func() map[string]core.Piece {
 	list["definition-start"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, OnReservation: leasehold.EndAtStart, Revision: 300}}
 	list["outcome-start"] = core.Piece{Space: "default", Value: &core.Outcome{
 		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", OnReservation: leasehold.WarnAtStart}},
+	}}
+	list["definition-backfill"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, Backfill: true, Revision: 300}}
+	list["outcome-backfill"] = core.Piece{Space: "default", Value: &core.Outcome{
+		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Backfill: true}},
 	}}
 	list["definition-limits"] = core.Piece{Space: "default", Value: &leasehold.Definition{Path: "gpu", Limits: goldenLimits, Revision: 300}}
 	list["outcome-limits"] = core.Piece{Space: "default", Value: &core.Outcome{

@@ -234,6 +234,8 @@ func (c *codec) definitionOf(kind uint64, v *leasehold.Definition) {
 		c.idleRules(v)
 	case kindStartDefinition:
 		c.onReservation(v)
+	case kindBackfillDefinition:
+		c.backfill(v)
 	}
 }
 
@@ -253,6 +255,8 @@ func (c *codec) limitsOutcome(kind uint64, v *core.Outcome) {
 	switch {
 	case v.Answer.Definition == nil:
 		c.fail("definition", "it is missing, and then the record is of another kind")
+	case kind == kindBackfillOutcome:
+		c.backfill(v.Answer.Definition)
 	case kind == kindStartOutcome:
 		c.onReservation(v.Answer.Definition)
 	case kind == kindIdleOutcome:
@@ -265,6 +269,8 @@ func (c *codec) limitsOutcome(kind uint64, v *core.Outcome) {
 // definitionKind returns the kind of a definition: the oldest that has all its parts.
 func definitionKind(d *leasehold.Definition) uint64 {
 	switch {
+	case d.Backfill:
+		return kindBackfillDefinition
 	case d.OnReservation != 0:
 		return kindStartDefinition
 	case hasIdle(d):
@@ -281,6 +287,8 @@ func definedOutcome(d *leasehold.Definition) uint64 {
 		switch definitionKind(d) {
 		case kindStartDefinition:
 			return kindStartOutcome
+		case kindBackfillDefinition:
+			return kindBackfillOutcome
 		case kindIdleDefinition:
 			return kindIdleOutcome
 		case kindLimitsDefinition:

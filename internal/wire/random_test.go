@@ -100,7 +100,7 @@ func (d dice) fill(v reflect.Value) {
 		d.fillKind(v)
 		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
 			a.Definition.Limits, a.Definition.Idle, a.Definition.IdleRelease = nil, 0, 0
-			a.Definition.OnReservation = 0
+			a.Definition.OnReservation, a.Definition.Backfill = 0, false
 		}
 	case *leasehold.Waiter:
 		d.fillKind(v)

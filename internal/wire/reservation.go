@@ -174,10 +174,20 @@ func (c *codec) someText(field string, v *string) {
 // onReservation is the limits of a definition and its rules for idle leases, which may be none, and what happens when a
 // reservation begins.
 func (c *codec) onReservation(d *leasehold.Definition) {
+	if c.beforeBackfill(d); d.OnReservation == 0 && c.fault == nil {
+		c.fail("on reservation", "it is missing, and then this is of another kind")
+	}
+}
+
+// backfill is a definition that lets others borrow what is kept for somebody, with all that may come before it.
+func (c *codec) backfill(d *leasehold.Definition) {
+	c.beforeBackfill(d)
+	d.Backfill = true
+}
+
+func (c *codec) beforeBackfill(d *leasehold.Definition) {
 	c.anyLimits(&d.Limits)
 	c.duration("idle", &d.Idle)
 	c.duration("idle release", &d.IdleRelease)
-	if c.oneOf("on reservation", (*uint8)(&d.OnReservation), atStarts); d.OnReservation == 0 && c.fault == nil {
-		c.fail("on reservation", "it is missing, and then this is of another kind")
-	}
+	c.oneOf("on reservation", (*uint8)(&d.OnReservation), atStarts)
 }

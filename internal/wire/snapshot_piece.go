@@ -96,6 +96,10 @@ const (
 	kindReservedClaim   = 53
 	kindStartDefinition = 54
 	kindStartOutcome    = 55
+
+	// A definition with backfill, and an outcome that shows one. Others are as they were before.
+	kindBackfillDefinition = 60
+	kindBackfillOutcome    = 61
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -121,7 +125,8 @@ var recordNames = [...]string{
 	kindUsedEvent: "used event",
 	kindCalendar:  "calendar", kindReservation: "reservation",
 	kindSeries: "series", kindReservedClaim: "reserved claim", kindStartDefinition: "start definition",
-	kindStartOutcome: "start outcome",
+	kindStartOutcome: "start outcome", kindBackfillDefinition: "backfill definition",
+	kindBackfillOutcome: "backfill outcome",
 }
 
 // recordKind returns the number under which a piece is written; kindEnd if it has none. Of two
@@ -213,13 +218,13 @@ func newRecord(kind uint64) any {
 		return new(core.EndedClaim)
 	case kindEndedSession, kindOwnedEndedSession:
 		return new(core.EndedSession)
-	case kindOutcome, kindRecordOutcome, kindLimitsOutcome, kindIdleOutcome, kindStartOutcome:
+	case kindOutcome, kindRecordOutcome, kindLimitsOutcome, kindIdleOutcome, kindStartOutcome, kindBackfillOutcome:
 		return new(core.Outcome)
 	case kindRecord:
 		return new(leasehold.Record)
 	case kindEvent, kindOwnedEvent, kindUsedEvent:
 		return new(leasehold.Event)
-	case kindDefinition, kindLimitsDefinition, kindIdleDefinition, kindStartDefinition:
+	case kindDefinition, kindLimitsDefinition, kindIdleDefinition, kindStartDefinition, kindBackfillDefinition:
 		return new(leasehold.Definition)
 	case kindAlarm:
 		return new(core.Alarm)
@@ -283,7 +288,7 @@ func (c *codec) record(kind uint64, value any) {
 		switch kind {
 		case kindRecordOutcome:
 			c.recordOutcome(v)
-		case kindLimitsOutcome, kindIdleOutcome, kindStartOutcome:
+		case kindLimitsOutcome, kindIdleOutcome, kindStartOutcome, kindBackfillOutcome:
 			c.limitsOutcome(kind, v)
 		}
 	case *leasehold.Event:

@@ -26,6 +26,7 @@ type defineFlags struct {
 	unclean                uncleanRule
 	limits                 unitLimits
 	idle, idleRelease      orNone
+	backfill               onOff
 	reason                 string
 	replace, yes           bool
 }
@@ -81,11 +82,7 @@ says.`,
 		"learned)")
 	flags.Var(&f.unclean, "unclean", "what follows an end without a release: allow (nothing), "+
 		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
-	flags.Var(&f.limits, "limit", "units of a pool that somebody may have at most: holder=2, label:team=8 or "+
-		"prefix:ci/=4; may be given again, and then all of them apply (default none)")
-	flags.Var(&f.idle, "idle", "of a pool, how long a lease may have units that are reported as not used before its "+
-		"holder is asked about it (default none)")
-	flags.Var(&f.idleRelease, "idle-release", "how much longer until such a lease is broken (default none: it is not)")
+	poolFlags(cmd, &f)
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.BoolVar(&f.replace, "replace", false, "also if that drops units, or leaves fewer slots than are taken or "+
 		"waited for")
@@ -97,12 +94,25 @@ says.`,
 	return cmd
 }
 
+// poolFlags adds what a definition says about a pool with hosts.
+func poolFlags(cmd *cobra.Command, f *defineFlags) {
+	flags := cmd.Flags()
+	flags.Var(&f.limits, "limit", "units of a pool that somebody may have at most: holder=2, label:team=8 or "+
+		"prefix:ci/=4; may be given again, and then all of them apply (default none)")
+	flags.Var(&f.idle, "idle", "of a pool, how long a lease may have units that are reported as not used before its "+
+		"holder is asked about it (default none)")
+	flags.Var(&f.idleRelease, "idle-release", "how much longer until such a lease is broken (default none: it is not)")
+	flags.Var(&f.backfill, "backfill", "of a pool, whether units that are kept for somebody are lent to commands "+
+		"that usually end before that one can begin (default off)")
+	cli.CompleteFlag(cmd, "backfill", []string{"on", "off"})
+}
+
 func (f *defineFlags) change(c *cli.Conn) v1.DefinitionChange {
 	return v1.DefinitionChange{
 		Capacity: f.capacity.Optional, Units: f.units.Optional, DefaultTTL: f.defaultTTL.optional(),
 		LargestTTL: f.largestTTL.optional(), HoldLimit: f.holdLimit.optional(), Grace: f.grace.optional(),
 		Expected: f.expected.optional(), Unclean: f.unclean.Optional, Limits: f.limits.Optional,
-		Idle: f.idle.optional(), IdleRelease: f.idleRelease.optional(),
+		Idle: f.idle.optional(), IdleRelease: f.idleRelease.optional(), Backfill: f.backfill.Optional,
 		By: c.Operator(), Reason: f.reason,
 	}
 }
@@ -273,11 +283,11 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 	columns := []cli.Column{{Name: "NAME"}, {Name: "SLOTS", Flexible: true}, {Name: "TTL"}, {Name: "LARGEST TTL"},
 		{Name: "HOLD LIMIT"}, {Name: "GRACE"}, {Name: "EXPECTED"}, {Name: "UNCLEAN"}}
 	pools := slices.ContainsFunc(list, func(d v1.Definition) bool {
-		return len(d.Limits) > 0 || d.Idle != nil || d.IdleRelease != nil
+		return len(d.Limits) > 0 || d.Idle != nil || d.IdleRelease != nil || d.Backfill
 	})
 	if pools {
 		columns = append(columns, cli.Column{Name: "IDLE"}, cli.Column{Name: "IDLE RELEASE"},
-			cli.Column{Name: "LIMITS", Flexible: true})
+			cli.Column{Name: "BACKFILL"}, cli.Column{Name: "LIMITS", Flexible: true})
 	}
 	rows := make([][]string, 0, len(list))
 	for _, d := range list {
@@ -285,7 +295,7 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 			durationOrNone(d.HoldLimit), durationOrNone(d.Grace), durationOrNone(d.Expected), d.Unclean})
 		if pools {
 			rows[len(rows)-1] = append(rows[len(rows)-1], durationOrNone(d.Idle), durationOrNone(d.IdleRelease),
-				strings.Join(d.Limits, ", "))
+				(&onOff{v1.To(d.Backfill)}).String(), strings.Join(d.Limits, ", "))
 		}
 	}
 	return a.PrintTable(columns, rows)

@@ -103,6 +103,26 @@ func (u *uncleanRule) Set(text string) error {
 	return nil
 }
 
+// onOff is a flag that takes on or off.
+type onOff struct{ v1.Optional[bool] }
+
+func (o *onOff) Type() string { return "on|off" }
+
+func (o *onOff) String() string {
+	if o.Value {
+		return "on"
+	}
+	return ""
+}
+
+func (o *onOff) Set(text string) error {
+	if text != "on" && text != "off" {
+		return errors.New("write on or off")
+	}
+	o.Optional = v1.To(text == "on")
+	return nil
+}
+
 // withAll returns a change with the fields of a definition that it leaves out.
 func withAll(change v1.DefinitionChange, d v1.Definition) v1.DefinitionChange {
 	if !change.Capacity.Given && !change.Units.Given {

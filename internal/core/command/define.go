@@ -43,6 +43,7 @@ const (
 	FieldIdle
 	FieldIdleRelease
 	FieldOnReservation
+	FieldBackfill
 
 	allFields = 1<<iota - 1
 )
@@ -51,7 +52,7 @@ const (
 func (c *Define) IsChange() bool {
 	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0 ||
 		c.Definition.Idle != 0 || c.Definition.IdleRelease != 0 ||
-		c.Definition.OnReservation != 0
+		c.Definition.OnReservation != 0 || c.Definition.Backfill
 }
 
 // Over returns the definition that a command makes of the one that was there; nil: there was none.
@@ -97,6 +98,9 @@ func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
 	if c.Fields&FieldOnReservation != 0 {
 		d.OnReservation = c.Definition.OnReservation
 	}
+	if c.Fields&FieldBackfill != 0 {
+		d.Backfill = c.Definition.Backfill
+	}
 	return d
 }
 
@@ -106,7 +110,7 @@ func SameDefinition(a, b *leasehold.Definition) bool {
 		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
 		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean && slices.Equal(a.Limits, b.Limits) &&
 		a.Idle == b.Idle && a.IdleRelease == b.IdleRelease &&
-		a.OnReservation == b.OnReservation
+		a.OnReservation == b.OnReservation && a.Backfill == b.Backfill
 }
 
 // Undefine takes a definition away.

@@ -130,6 +130,9 @@ func defined(d *leasehold.Definition) []any {
 	if d.OnReservation != 0 {
 		all = append(all, list(d.OnReservation)...)
 	}
+	if d.Backfill {
+		all = append(all, list("backfill")...)
+	}
 	return all
 }
 

@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/tidwall/btree"
 )
@@ -45,6 +46,9 @@ type Line struct {
 	nothing []*Ask // that could use none of the units
 	full    bool
 
+	begins func(*Ask, func(*Unit) bool) time.Duration // of Lend
+	lasts  time.Duration                              // how long what is picked now will be used; 0: nobody borrows
+
 	Looked int // units and hosts that were looked at
 }
 
@@ -54,6 +58,7 @@ type keeper struct {
 	fixed bool // only those of one host
 	host  string
 	could *btree.Map[string, bool] // by host, where ask needs all on one: whether there are enough
+	lends *time.Duration           // for how long it can do without what is kept for it; nil: not known yet
 }
 
 // MaxKept is for how many different requests units are kept. Nobody behind them is granted anything before one of them
@@ -75,7 +80,7 @@ func (l *Line) free(a *Ask, u *Unit) bool {
 		return false
 	}
 	for i := range l.kept {
-		if l.keeps(&l.kept[i], u) {
+		if l.keeps(&l.kept[i], u) && (l.lasts == 0 || l.lends(i) < l.lasts) {
 			return false
 		}
 	}
@@ -127,9 +132,45 @@ func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
 // one that has the fewest others free, so that whole hosts stay free for those who need them; then the one whose units
 // have been free longest.
 func (l *Line) Pick(a *Ask, holder string) []*Unit {
-	switch {
-	case l.full || a.All || l.Repeats(a):
+	if l.full || a.All || l.Repeats(a) {
 		return nil
+	}
+	return l.choose(a, holder)
+}
+
+// Lend lets those who come next borrow what is kept for others. begins says after which time a request may have enough
+// units that are not kept for others.
+func (l *Line) Lend(begins func(ask *Ask, kept func(*Unit) bool) time.Duration) { l.begins = begins }
+
+// Borrow is Pick for a request that will be over after some time: it may have what is kept for others who can do
+// without it for longer.
+func (l *Line) Borrow(a *Ask, holder string, lasts time.Duration) []*Unit {
+	if l.full || a.All || l.begins == nil || lasts <= 0 {
+		return nil
+	}
+	l.lasts = lasts
+	defer func() { l.lasts = 0 }()
+	return l.choose(a, holder)
+}
+
+// lends returns for how long others may have what is kept for one in the line: until it may begin. What is kept for
+// those before it becomes free to it when the first of them begins, and not sooner.
+func (l *Line) lends(i int) time.Duration {
+	k := &l.kept[i]
+	if k.lends == nil {
+		k.lends = new(l.begins(k.ask, func(u *Unit) bool {
+			return slices.ContainsFunc(l.kept[:i], func(before keeper) bool { return l.keeps(&before, u) })
+		}))
+		for before := range i {
+			*k.lends = min(*k.lends, l.lends(before))
+		}
+	}
+	return *k.lends
+}
+
+// choose picks units that are free and kept for nobody.
+func (l *Line) choose(a *Ask, holder string) []*Unit {
+	switch {
 	case len(a.Units) > 0:
 		return l.named(a)
 	case a.Spread:

@@ -104,6 +104,26 @@ func (r Recent) Left(held time.Duration) (Guess, bool) {
 	return Guess{t.at(50) - held, (t.at(highPercent) - t.at(lowPercent)) / 2}, true
 }
 
+// AtLeast returns how much longer a lease will be held at least that has been for so long: nine of ten are; 0 if nobody
+// knows.
+func (r Recent) AtLeast(held time.Duration) time.Duration {
+	t, n := r.finished(held)
+	if n == 0 || !r.Known() {
+		return 0
+	}
+	return max(0, t.at(lowPercent)-held)
+}
+
+// AtMost returns how long a lease will be held at most: nineteen of twenty are not held longer; 0 if too little is
+// known to rely on.
+func (r Recent) AtMost() time.Duration {
+	t, n := r.finished(-1)
+	if n < minLearned {
+		return 0
+	}
+	return t.at(95)
+}
+
 // Long returns the step of the scale above which a lease is held for unusually long; 0 if nobody knows.
 func (r Recent) Long() byte {
 	t, n := r.finished(-1)

@@ -103,6 +103,7 @@ func (b *Buffer) Definition(namespace string, d *leasehold.Definition) {
 	if d.OnReservation != leasehold.WaitAtStart {
 		b.Text("on_reservation", d.OnReservation.String())
 	}
+	b.Yes("backfill", d.Backfill)
 	b.Number("revision", uint64(d.Revision))
 	b.Close()
 }

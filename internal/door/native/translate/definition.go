@@ -19,7 +19,7 @@ func (c Command) Define(r *v1.DefinitionRequest) (*core.Define, error) {
 			Path: c.Path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL),
 			LargestTTL: time.Duration(r.LargestTTL),
 			HoldLimit:  time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected),
-			Idle: time.Duration(r.Idle), IdleRelease: time.Duration(r.IdleRelease),
+			Idle: time.Duration(r.Idle), IdleRelease: time.Duration(r.IdleRelease), Backfill: r.Backfill,
 		},
 	}
 	var err error
@@ -38,6 +38,7 @@ func (c Command) ChangeDefinition(r *v1.DefinitionChange) (*core.Define, error) 
 			HoldLimit: time.Duration(r.HoldLimit.Value), Grace: time.Duration(r.Grace.Value),
 			Expected: time.Duration(r.Expected.Value),
 			Idle:     time.Duration(r.Idle.Value), IdleRelease: time.Duration(r.IdleRelease.Value),
+			Backfill: r.Backfill.Value,
 		},
 	}
 	for field, given := range map[core.DefinitionFields]bool{
@@ -47,6 +48,7 @@ func (c Command) ChangeDefinition(r *v1.DefinitionChange) (*core.Define, error) 
 		core.FieldUnclean: r.Unclean.Given, core.FieldLimits: r.Limits.Given,
 		core.FieldIdle: r.Idle.Given, core.FieldIdleRelease: r.IdleRelease.Given,
 		core.FieldOnReservation: r.OnReservation.Given,
+		core.FieldBackfill:      r.Backfill.Given,
 	} {
 		if given {
 			command.Fields |= field

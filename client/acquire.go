@@ -93,6 +93,9 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 	if err := c.checkPowers(o); err != nil {
 		return nil, err
 	}
+	if o.learned {
+		c.learnTTL(ctx, &o)
+	}
 	// A wait is counted from here over all sessions, so that trying again does not make it longer.
 	var began time.Duration
 	if o.wait != 0 {

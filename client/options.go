@@ -18,6 +18,7 @@ type options struct {
 	reason    string
 	labels    map[string]string
 	ttl       time.Duration
+	learned   bool          // the ttl is what was learned
 	wait      time.Duration // 0: do not wait; or asLongAsContext
 	grace     time.Duration
 	holdLimit time.Duration

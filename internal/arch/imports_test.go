@@ -104,7 +104,7 @@ var rules = []rule{
 	{of: "api/v1", alone: true, only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words", "internal/tokenfile"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "internal/limit", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
-	{of: "store/server", only: []string{"", "api/v1", "api/v1/tasks", "store"}},
+	{of: "store/server", only: []string{"", "api/v1", "api/v1/kinds", "api/v1/tasks", "store"}},
 	{of: "store/memory", only: []string{"", "store", "internal/core", "internal/engine", "internal/engine/memory"}},
 	{of: "store/storetest", only: []string{"", "store", "client", "fence"}}, // others run it on their own stores
 	{of: "store", never: []string{"internal/door", "internal/engine/cluster", "internal/engine/replica", "internal/engine/storage", "internal/node", "internal/config", "internal/cli", "cmd"}},

@@ -28,6 +28,7 @@ func powerTests() []test {
 		one("definitions", store.DefinitionPower, definitions),
 		{name: "powers/move", run: moves, needs: []store.Power{store.MovePower, store.FairQueue}},
 		one("tasks", store.TaskPower, claimsTasks),
+		one("learned TTLs", store.AdvicePower, advises),
 		one("slots", store.Slots, slots),
 		one("several at once", store.Several, several),
 		{name: "powers/priority", run: priority, needs: []store.Power{store.Priority, store.FairQueue}},
@@ -51,6 +52,7 @@ var interfaces = map[store.Power]func(store.Store) bool{
 	store.DefinitionPower: is[store.Definer],
 	store.MovePower:       is[store.Mover],
 	store.TaskPower:       is[store.Tasks],
+	store.AdvicePower:     is[store.Advisor],
 }
 
 func is[I any](s store.Store) bool {

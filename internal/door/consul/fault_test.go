@@ -24,6 +24,7 @@ type faulty struct {
 	after  func(core.Command) // once
 	lose   int                // answers
 	drop   int                // commands, and the answers too
+	full   bool               // nothing can be written
 	down   atomic.Bool        // nothing can be read
 	reads  atomic.Int64
 }
@@ -39,6 +40,12 @@ func (f *faulty) Do(ctx context.Context, c core.Command) (core.Answer, error) {
 	if before := f.before; before != nil {
 		f.before = nil
 		before(c)
+	}
+	switch c.(type) {
+	case *core.PutRecord, *core.Txn:
+		if f.full {
+			return core.Answer{}, &leasehold.Error{Code: leasehold.Limited, Message: "the disk is nearly full"}
+		}
 	}
 	if f.drop > 0 {
 		f.drop--
@@ -178,6 +185,25 @@ func TestUndecidedReleases(t *testing.T) {
 		if e := b.get("a"); e.Session != "" || string(e.Value) != "bob" {
 			t.Errorf("the key is %+v", e)
 		}
+	})
+}
+
+// When a disk is full a lock can be given back all the same. The value that comes with it is not written, and the answer
+// says so.
+func TestReleaseOnAFullDisk(t *testing.T) {
+	inTrouble(t, func(t *testing.T, b *bench, f *faulty) {
+		ann, bob := b.open(short), b.open(short)
+		b.ask("PUT /v1/kv/a?acquire="+ann, "ann").is("true")
+		f.full = true
+		b.ask("PUT /v1/kv/a?release="+bob, "late").is("false")
+		got := b.ask("PUT /v1/kv/a?release="+ann, "done").is("true")
+		if reason := got.header.Get(reasonHeader); !strings.Contains(reason, "value was not written: the disk is nearly full") {
+			t.Errorf("the reason is %q", reason)
+		}
+		if e := b.get("a"); e.Session != "" || string(e.Value) != "ann" || b.status("a").Last.How != leasehold.Released {
+			t.Errorf("released, the key is %+v", e)
+		}
+		b.ask("PUT /v1/kv/a?release="+ann, "done").is("false")
 	})
 }
 

@@ -196,6 +196,8 @@ func (r *releasing) step(bool) (done bool, err error) {
 		Then: []core.Op{{Do: core.Put, Path: r.put.key, Value: r.put.content.value, Large: r.put.content.large}},
 	})
 	switch {
+	case errors.Is(err, leasehold.ErrLimited):
+		return r.withoutValue(err)
 	case err != nil:
 		r.tried = r.tried || errors.Is(err, leasehold.ErrUndecided)
 		return false, err
@@ -205,6 +207,28 @@ func (r *releasing) step(bool) (done bool, err error) {
 		r.done, err = r.wasDone()
 	}
 	return err == nil, err
+}
+
+// withoutValue releases the lock and leaves the key as it is, if there is no room for the value that comes with the
+// release, as when a disk is full: nobody else would have the lock until there is.
+func (r *releasing) withoutValue(limited error) (done bool, err error) {
+	now, _, err := r.record(r.put.key)
+	if err != nil || now == nil || now.Session != r.session || now.Lease == "" {
+		return err == nil, err
+	}
+	_, err = r.do(&core.Release{Namespace: r.namespace(), ID: now.Lease})
+	switch {
+	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrNotFound):
+		return false, nil // it has ended since
+	case err != nil:
+		return false, err
+	}
+	r.done = true
+	reason := "the lock is released, and the value was not written: " + door.Coded(limited).Message
+	if readable(reason) {
+		r.w.Header().Set(reasonHeader, reason)
+	}
+	return true, nil
 }
 
 // wasDone reports whether a try that nobody could tell the end of released the lock: that of the session was the last

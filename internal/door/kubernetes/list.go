@@ -158,8 +158,8 @@ func (c *call) collect(q listQuery) (f found, err error) {
 		if err != nil {
 			return f, err
 		}
-		for _, r := range page.Records {
-			l, err := show(r, holders[r.Lease])
+		for i, r := range page.Records {
+			l, err := show(r, holders[i])
 			if err != nil || !q.picks(l) {
 				continue // what others wrote below the root is no object
 			}
@@ -175,13 +175,13 @@ func (c *call) collect(q listQuery) (f found, err error) {
 	}
 }
 
-// holders returns who has the leases that records stand for, by the ids of these. Some may have ended since.
-func (c *call) holders(records []*leasehold.Record) (map[string]string, error) {
-	holders := map[string]string{}
+// holders returns who has the leases that records stand for, for each record. Some may have ended since.
+func (c *call) holders(records []*leasehold.Record) ([]string, error) {
+	holders := make([]string, len(records))
 	err := c.look(func(v core.View) {
-		for _, r := range records {
+		for i, r := range records {
 			if r.Lease != "" {
-				holders[r.Lease], _ = v.StandsFor(c.door.config.Namespace, r.Path, r.Lease)
+				holders[i], _ = v.StandsFor(c.door.config.Namespace, r.Path, r.Lease)
 			}
 		}
 	})

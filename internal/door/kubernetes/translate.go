@@ -70,8 +70,8 @@ func show(r *leasehold.Record, holder string) (*object.Lease, error) {
 	if err != nil {
 		return l, err
 	}
-	if holder != "" && r.Lease != "" {
-		l.Spec.Holder = &holder
+	if holder != "" && r.Lease != "" && holder != l.Spec.HolderName() {
+		l.Spec.Holder = new(holder) // a copy, so that the argument stays where it is
 	}
 	stamp(l, r)
 	return l, nil

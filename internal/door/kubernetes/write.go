@@ -211,6 +211,10 @@ func (c *call) put(l *object.Lease, p present) error {
 		command.Fence.Lease = p.record.Lease // a renewal: it goes on when nothing new is taken
 	}
 	answer, err := c.do(command)
+	if errors.Is(err, leasehold.ErrLimited) && command.Link != nil && !command.Link.Claims() && p.record != nil &&
+		p.record.Lease != "" {
+		return c.releaseAlone(l, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -218,6 +222,27 @@ func (c *call) put(l *object.Lease, p present) error {
 		return engine.Undecided("the engine answered without a record")
 	}
 	stamp(l, answer.Record)
+	return nil
+}
+
+// releaseAlone ends the lease of an object whose holder was emptied, and writes nothing: there is no room for it, as
+// when a disk is full, and nobody else would have the lease until there is. l becomes what is there then.
+func (c *call) releaseAlone(l *object.Lease, p present) error {
+	_, err := c.do(&core.Release{Namespace: c.door.config.Namespace, ID: p.record.Lease})
+	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) {
+		return modified(c.name)
+	}
+	if err != nil {
+		return err
+	}
+	now, err := c.present()
+	switch {
+	case err != nil:
+		return err
+	case now.record == nil:
+		return modified(c.name)
+	}
+	*l = *now.lease
 	return nil
 }
 

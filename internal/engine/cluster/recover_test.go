@@ -317,12 +317,15 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "p"})
 	e.disk.SetMinFree(1 << 62)
 	for _, c := range []core.Command{
-		lease("s", time.Minute), &core.PutRecord{Namespace: "default", Path: "p"}, &core.Txn{Namespace: "default"},
+		lease("s", time.Minute), &core.PutRecord{Namespace: "default", Path: "p"},
+		&core.Txn{Namespace: "default", Else: []core.Op{{Do: core.Nested, Txn: &core.Txn{Then: []core.Op{{Do: core.Put, Path: "q"}}}}}},
 	} {
 		if _, err := e.Do(t.Context(), c); !errors.Is(err, leasehold.ErrLimited) {
 			t.Fatalf("%T: %v", c, err)
 		}
 	}
+	// As clients of etcd delete keys, and unlock.
+	mustDo(t, e, &core.Txn{Namespace: "default", Then: []core.Op{{Do: core.Nested, Txn: &core.Txn{Then: []core.Op{{Do: core.Delete, Path: "p"}}}}}})
 	mustDo(t, e, &core.DeleteRecord{Namespace: "default", Path: "p"})
 	mustDo(t, e, &core.Renew{Namespace: "default", ID: "id-r"})
 	mustDo(t, e, &core.Release{Namespace: "default", ID: "id-r"})

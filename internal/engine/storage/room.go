@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -369,10 +370,18 @@ func (r *room) Applied(bytes int) { r.added.Add(int64(bytes)) }
 // than a snapshot takes to clear.
 func NeedsRoom(command core.Command) bool {
 	switch c := command.(type) {
-	case *core.Acquire, *core.OpenSession, *core.Txn:
+	case *core.Acquire, *core.OpenSession:
 		return true
+	case *core.Txn:
+		return slices.ContainsFunc(c.Then, adds) || slices.ContainsFunc(c.Else, adds)
 	case *core.PutRecord:
 		return !c.Renews()
 	}
 	return false
+}
+
+// adds reports whether an operation of a transaction adds something: deletions and releases go on when a disk is full,
+// whichever way they come.
+func adds(o core.Op) bool {
+	return o.Do == core.Put || o.Do == core.AcquireLease || o.Do == core.Nested && NeedsRoom(o.Txn)
 }

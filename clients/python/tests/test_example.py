@@ -35,7 +35,7 @@ class Examples(support.Case):
         with open(os.path.join(ROOT, "docs", "clients", "python.md")) as f:
             programs = re.findall(r"```python\n(.*?)```", f.read(), re.DOTALL)
         self.assertGreaterEqual(len(programs), 3)
-        given = "def train(*a, **k): pass\ndef write(*a, **k): pass\npages = ['one', 'two']\n"
+        given = "def train(*a, **k): pass\ndef write(*a, **k): pass\ndef resize(name): return name\npages = ['one', 'two']\n"
         for program in programs:
             self.run_python("-c", given + program)
 

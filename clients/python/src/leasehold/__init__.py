@@ -22,6 +22,7 @@ from ._errors import (
     UnavailableError, UndecidedError,
 )
 from ._hold import Hold
+from ._task import Claiming, Task
 from ._version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Client", "DeniedError", "HeldError", "Hold", "InvalidError", "LeaseholdError", "LimitedError", "LostError",
-    "NotFoundError", "RefusedError", "UnavailableError", "UndecidedError", "Waiting", "acquire", "ahold", "hold",
+    "NotFoundError", "RefusedError", "Task", "UnavailableError", "UndecidedError", "Waiting", "acquire", "add_task",
+    "ahold", "claim", "hold",
 ]
 
 _default: Optional[Client] = None
@@ -80,6 +82,31 @@ def ahold(resource: str, **options: "Unpack[HoldOptions]") -> "AsyncHolding":
     options are those of hold; callbacks are called in the event loop.
     """
     return _client().ahold(resource, **options)
+
+
+def claim(folder: str, **options: "Unpack[HoldOptions]") -> Claiming:
+    """Return a context manager that claims the next task of a folder, such as "jobs/", and finishes it.
+
+    It waits until there is one. The end of the block marks the task done, and an exception in it failed, to be
+    tried again while it has attempts left; ``task.done(result)`` says what it came to. Ctrl-C and sys.exit give it
+    back. The end of the block raises LostError if the task was lost: somebody else does it again.
+
+        while True:
+            with leasehold.claim("jobs/") as task:
+                task.done(resize(task.value.decode()))
+
+    The options are those of hold, less units, capacity and shared.
+    """
+    return _client().claim(folder, **options)
+
+
+def add_task(path: str, value: bytes = b"", *, priority: int = 0, attempts: int = 0) -> None:
+    """Add a task, such as "jobs/resize-42", with what is to be done.
+
+    The same once more changes nothing; one that is done or has failed begins again. Those of a larger priority are
+    claimed first. A task fails for good after so many attempts; 0: after 3.
+    """
+    _client().add_task(path, value, priority=priority, attempts=attempts)
 
 
 def _client() -> Client:

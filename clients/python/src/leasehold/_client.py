@@ -13,12 +13,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from . import _clock, _credential, _fork
+from . import _clock, _credential, _fork, _task
 from ._claim import Claim, HoldOptions, Options, seconds
 from ._connection import Abort
 from ._errors import InvalidError, LeaseholdError, LostError, NotFoundError, transient
 from ._hold import Hold
 from ._servers import Servers
+from ._task import Claiming
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -99,6 +100,14 @@ class Client:
     def acquire(self, resource: str, **options: "Unpack[HoldOptions]") -> Hold:
         """Acquire a resource; see leasehold.acquire."""
         return self._acquire(self._options(resource, options))
+
+    def claim(self, folder: str, **options: "Unpack[HoldOptions]") -> Claiming:
+        """Return what claims the next task of a folder for a with block; see leasehold.claim."""
+        return Claiming(self, folder, options)
+
+    def add_task(self, path: str, value: bytes = b"", *, priority: int = 0, attempts: int = 0) -> None:
+        """Add a task; see leasehold.add_task."""
+        _task.add(self, path, value, priority, attempts, self._holder or _this_process())
 
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
         """Release everything that is held, and close the connections. The client can be used again."""

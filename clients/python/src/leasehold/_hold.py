@@ -62,6 +62,7 @@ class Hold:
         self._note: Optional[str] = None  # to be sent with the next renewal
         self._lost: Optional[LostError] = None
         self._released = False  # release was called
+        self._finished = False  # and another request ends the lease
         self._on_lost: List[Callable[[LostError], object]] = [on_lost] if on_lost else []
         self._on_freed: List[Callable[[], object]] = []
 
@@ -222,11 +223,15 @@ class Hold:
         with self._changed:
             self._lose_locked(why)
 
-    def _begin_release(self) -> Optional[LostError]:
-        """End the hold, and have the thread release the lease. Return how it was lost before, if it was."""
+    def _begin_release(self, finished: bool = False) -> Optional[LostError]:
+        """End the hold, and have the thread release the lease, unless the caller ends it by another request.
+
+        Return how it was lost before, if it was.
+        """
         with self._changed:
             lost = self._look_locked()
             self._released = True
+            self._finished = self._finished or finished
             # From this line on nobody may rely on it, whatever the server says.
             self._lose_locked(LostError(f"the lease on {self._resource} was released", "released"))
             self._changed.notify_all()
@@ -392,6 +397,8 @@ class Hold:
         lost = self._lost
         assert lost is not None
         over = self._deadline + self._span * 2 * _clock.MARGIN
+        if self._finished:
+            return
         if lost.how == "released":
             self._client._release(self._id, until=over)
             return
@@ -402,7 +409,7 @@ class Hold:
         with self._changed:
             while not self._released and _clock.now() < over + _LINGER:
                 self._changed.wait(1.0)
-            released = self._released
+            released = self._released and not self._finished
         if released:
             self._client._release(self._id, until=_clock.now(), within=1.0)
 

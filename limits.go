@@ -119,6 +119,9 @@ const (
 	MaxProcessText   = 64   // bytes of a process's name, and of its user's
 )
 
+// MaxAreaNames is how many names of one area may be held, waited for or at rest at once.
+const MaxAreaNames = 1024
+
 // Limits of tasks.
 const (
 	MaxTasks        = 1000000 // of all namespaces together

@@ -22,6 +22,10 @@ type Status struct {
 	Unacknowledged *Ending
 
 	Usual *Usual // nil: nothing was learned yet
+
+	// Overlapping are leases on other names of its area that overlap this one, in the order of
+	// their names, at most ten. Only the status of a single resource shows them.
+	Overlapping []Lease
 }
 
 // A Unit is a slot that has a name.

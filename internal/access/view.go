@@ -1,6 +1,8 @@
 package access
 
 import (
+	"slices"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	policy "github.com/leasehold/leasehold/internal/core/access"
@@ -188,7 +190,11 @@ func (v *view) Status(namespace, path string, waiters int) leasehold.Status {
 	switch {
 	case v.permit.May(policy.Read, namespace, path, nil):
 		v.shown = true
-		return v.in.Status(namespace, path, waiters)
+		status := v.in.Status(namespace, path, waiters)
+		status.Overlapping = slices.DeleteFunc(status.Overlapping, func(l leasehold.Lease) bool {
+			return !v.permit.May(policy.Read, namespace, l.Resource, v.in.OwnerOfClaim(namespace, l.ID))
+		})
+		return status
 	case v.permit.May(policy.Read, namespace, path, v.self()):
 		v.shown = true
 		status, _ := v.ownPart(v.in.Status(namespace, path, waiters))
@@ -244,6 +250,10 @@ func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 	}
 	if v.permit.May(policy.Read, namespace, path, owner) && v.readsAll(namespace, paths) {
 		return held
+	}
+	if !slices.Contains(paths, path) {
+		// Not even its name is shown: it overlaps what was asked for.
+		return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " overlaps a name that is not free"}
 	}
 	masked := &leasehold.Error{Code: leasehold.Held, Message: path + " is held by somebody"}
 	if l := held.Lease; l != nil {

@@ -70,6 +70,9 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 				c.Session, session.used(), len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
+	if failure := s.mayTakePatterns(sp, items); failure != nil {
+		return nil, failure
+	}
 	for _, item := range items {
 		s.settle(sp, item.Resource)
 	}
@@ -292,7 +295,7 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 
 // blocked returns the first resource that cannot be granted now; nil if all can.
 func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) *Resource {
-	s.refused, s.overOwn, s.neverHas = "", false, false
+	s.refused, s.overOwn, s.neverHas, s.overlaps = "", false, false, ""
 	for i, item := range items {
 		r, ok := sp.resources.Get(item.Resource)
 		if sp.isPart(item.Resource, uint32(item.Slots)) {
@@ -312,32 +315,11 @@ func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) *R
 		if !s.open(sp, r, item, c.Priority) {
 			return r
 		}
+		if other := s.newcomerOverlaps(sp, claims[i], c.Priority); other != nil {
+			return other
+		}
 	}
 	return nil
-}
-
-// settleCapacity records the number of slots that the first who shares a resource names.
-func (s *State) settleCapacity(sp *space, item Item) {
-	if item.Slots == 0 {
-		return
-	}
-	said := Resource{Path: item.Resource}
-	if r, ok := sp.resources.Get(item.Resource); ok {
-		said = *r
-	}
-	more := said.more()
-	shares := more.shares()
-	if shares.Capacity != 0 {
-		return
-	}
-	shares.Capacity = item.KnownCapacity()
-	if known := sp.capacity(item.Resource, nil, sp.definition(item.Resource)); known != 0 {
-		shares.Capacity = known
-	}
-	more.Shares = &shares
-	said.setMore(more)
-	// Not by setResource: nobody has or wants it yet, and it would be forgotten again.
-	sp.resources.Set(said.Path, &said)
 }
 
 // mayWait refuses a wait for which the queues have no room, or that would close a cycle of
@@ -385,6 +367,9 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	}
 	r, _ := sp.resources.Get(claim.Resource)
 	s.work.take(s.forecastCost(sp, r))
+	if other, _ := s.excludedBy(sp, claim); other != nil {
+		return s.heldOverlapping(sp, other, claim.Resource, s.position(sp, claim))
+	}
 	return s.held(sp, r, s.position(sp, claim))
 }
 

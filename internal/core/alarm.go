@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -391,4 +392,13 @@ func (s *State) shortened(sp *space, path string) {
 	if r, ok := sp.resources.Get(path); !ok || r.Waiting <= a.Limit/2 {
 		s.clearAlarm(sp, a)
 	}
+}
+
+// counted is what a snapshot keeps of how often there was reason for an alarm.
+func (a *alarms) counted() []uint64 {
+	n := len(a.raised)
+	for n > 1 && a.raised[n-1] == 0 {
+		n--
+	}
+	return slices.Clone(a.raised[1:n])
 }

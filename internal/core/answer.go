@@ -172,6 +172,9 @@ func (s *State) blockedBy(sp *space, r *Resource) Answer {
 		return refuse(leasehold.Limited, "%s: this request %s", r.Path, s.refused)
 	}
 	s.work.take(s.forecastCost(sp, r))
+	if s.overlaps != "" {
+		return s.heldOverlapping(sp, r, s.overlaps, 0)
+	}
 	answer := s.held(sp, r, 0)
 	if s.refused != "" {
 		answer.Err.Message += "; this request " + s.refused
@@ -209,6 +212,9 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
 	case sp.pools.Has(r.Path):
 		failure.Message = fmt.Sprintf("%s has no free units that fit", r.Path)
+	case s.pattern(r.Path) != nil && r.Waiting > 0:
+		waiter := first(sp, r.Path)
+		failure.Message = fmt.Sprintf("%s is waited for by %s", r.Path, waiter.Holder+because(waiter.terms().Reason))
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}

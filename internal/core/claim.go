@@ -346,7 +346,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	// grant must find the resource free, and its event must come after this one.
 	s.setResource(sp, &free)
 	s.unclaim(sp, c, how)
-	if free.Waiting > 0 || sp.tasks.has(c.Resource) {
+	if free.Waiting > 0 || sp.tasks.has(c.Resource) || s.pattern(c.Resource) != nil {
 		s.stir(sp, c.Resource)
 	}
 }

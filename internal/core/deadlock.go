@@ -115,6 +115,7 @@ func (b *graphBuilder) plain() (plain bool) {
 			plain = plain && behind.Resource != asked.Resource
 			return false
 		})
+		plain = plain && !b.s.overlapsWaiters(b.sp, asked.Resource)
 	}
 	return plain
 }
@@ -204,6 +205,7 @@ func (b *graphBuilder) want(p *waitgraph.Party, c *Claim) {
 		p.Add(w)
 		return
 	}
+	b.overlapping(p, c, w)
 	b.afterOthers(p, c, w)
 	b.blockedByHolders(p, c, w)
 	b.afterJoint(p, c, w)
@@ -221,10 +223,48 @@ func (b *graphBuilder) want(p *waitgraph.Party, c *Claim) {
 	p.Add(w)
 }
 
+// overlapping finds the other parties that are in the way of a waiter for a path of an area by another name: who hold
+// what overlaps it, and who wait for that with a place before.
+func (b *graphBuilder) overlapping(p *waitgraph.Party, c *Claim, w *waitgraph.Want) {
+	var others []*Resource
+	looked := b.s.overlapping(b.sp, c.Resource, func(r *Resource) bool {
+		others = append(others, r)
+		return true
+	})
+	b.s.work.take(looked / looksPerUnit)
+	see := func(claim *Claim, blocks func(*waitgraph.Party)) bool {
+		if !b.over(claim) {
+			if other := b.party(claim); other != p && !b.abandoned(claim) {
+				blocks(other)
+			}
+		}
+		return b.look()
+	}
+	for _, r := range others {
+		if r.Claim != "" || c.Slots == 0 {
+			b.sp.holders(r, func(holder *Claim) bool {
+				return see(holder, func(other *waitgraph.Party) { w.BlockedBy(other, 0) })
+			})
+		}
+		b.sp.queue.Ascend(beforeAll(r.Path), func(before *Claim) bool {
+			return before.Resource == r.Path && comesBefore(before, c) && see(before, w.After)
+		})
+	}
+	asks := b.s.pattern(c.Resource)
+	for _, asked := range b.claims {
+		if p != b.asks && asks != nil && asked.Resource != c.Resource && comesBefore(asked, c) {
+			if q := b.s.pattern(asked.Resource); q != nil && q.Overlaps(asks) {
+				w.After(b.asks) // it has a higher priority
+			}
+		}
+	}
+}
+
 // blockedByHolders finds the other parties that have some of what a waiter wants.
 func (b *graphBuilder) blockedByHolders(p *waitgraph.Party, c *Claim, w *waitgraph.Want) {
 	r, ok := b.sp.resources.Get(c.Resource)
 	if !ok {
+		w.Room = leasehold.MaxCapacity // of a path in an area: else nobody would wait for it
 		return
 	}
 	w.Room = b.sp.capacity(r.Path, r, b.sp.definition(r.Path))

@@ -41,6 +41,7 @@ func (sp *space) freeze() *space {
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
 	f.pools, f.calm = sp.pools.Copy(), btree.Map[string, Time]{}
+	f.patterns = sp.patterns.Copy()
 	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.copy()
 	f.reservations = sp.reservations.Copy()

@@ -134,6 +134,7 @@ func (c *checker) space(s *State, sp *space) {
 	c.resources(s, sp, n.waiting)
 	c.shares(s, sp, n.taken)
 	c.pools(sp)
+	c.areas(s, sp)
 	c.kinds(sp)
 	c.tasks(sp)
 	c.history(sp)
@@ -423,7 +424,8 @@ func (c *checker) heap(s *State) {
 			return true
 		})
 		sp.resources.Scan(func(path string, r *Resource) bool {
-			if t, _ := sp.tasks.byPath.Get(path); r.Waiting > 0 || t != nil && t.State == leasehold.TaskTodo {
+			if t, _ := sp.tasks.byPath.Get(path); r.Waiting > 0 || t != nil && t.State == leasehold.TaskTodo ||
+				s.pattern(path) != nil {
 				see(r.timer, r.resumes(), path)
 			}
 			return true

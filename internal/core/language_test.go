@@ -1115,6 +1115,9 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 	for _, waiter := range s.Queue {
 		lines = append(lines, "  "+tellWaiter(&waiter))
 	}
+	for _, lease := range s.Overlapping {
+		lines = append(lines, "  overlaps: "+tellLease(&lease, now))
+	}
 	if s.Usual != nil {
 		lines = append(lines, "  "+tellUsual(s.Usual))
 	}

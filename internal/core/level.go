@@ -22,6 +22,7 @@ func (s *State) Raise(to Level) error {
 		s.beginTotals()
 	}
 	s.level = to
+	s.indexPatterns()
 	s.records.Use() // what is written says its level from here on, and need not say less
 	return nil
 }

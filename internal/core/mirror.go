@@ -69,6 +69,9 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 
 // mayBegin is mayMirror for a claim that is new.
 func (s *State) mayBegin(sp *space, l *Link, put *record.Write) *leasehold.Error {
+	if failure := s.noLinkedPattern(l); failure != nil {
+		return failure
+	}
 	if failure := s.mayMirror(sp, l); failure != nil || l.Mirror == "" || l.Stands() {
 		return failure
 	}

@@ -121,6 +121,9 @@ func (c *checker) freeFor(s *State, sp *space, head *Claim) bool {
 		if !ok || w.early() || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
 			return false
 		}
+		if c.overlapped(s, sp, w) {
+			return false
+		}
 		at, ok := sp.resources.Get(w.Resource)
 		if !ok || len(at.more().Rests) > 0 || !s.fits(sp, at, w.Slots, leasehold.MaxCapacity) {
 			return false

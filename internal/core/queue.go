@@ -121,6 +121,10 @@ func (s *State) handOver(sp *space, path string) {
 	if sp.tasks.has(path) {
 		defer s.offerTask(sp, path)
 	}
+	if p := s.pattern(path); p != nil {
+		s.handOverArea(sp, p)
+		return
+	}
 	for !s.quarantined() {
 		r, ok := sp.resources.Get(path)
 		if !ok || r.Claim != "" || r.Waiting == 0 {
@@ -129,25 +133,33 @@ func (s *State) handOver(sp *space, path string) {
 		if _, all := r.rests(s.now); all {
 			return
 		}
-		waiter := first(sp, path)
-		how, gone := s.gone(sp, waiter)
-		together := s.together(sp, waiter)
-		if !gone && s.hopeless(sp, together) {
-			how, gone = leasehold.NoSlots, true
-		}
-		switch {
-		case !gone && (waiter.early() || !s.turn(sp, together)):
+		if !s.serve(sp, first(sp, path), path) {
 			return
-		// Asked after turn, so that a chore is left only where there is something to do.
-		case s.work.spent():
-			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
-			return
-		case gone:
-			s.leave(sp, s.dismissed(waiter, how), how)
-			continue
 		}
-		s.grantWaiting(sp, together, path)
 	}
+}
+
+// serve grants to the first waiter of a resource, or lets it leave if it is gone, while the queue of a path moves on.
+// It reports whether it did; if not, the waiter stays where it is, or there is no work left in the entry.
+func (s *State) serve(sp *space, waiter *Claim, path string) bool {
+	how, gone := s.gone(sp, waiter)
+	together := s.together(sp, waiter)
+	if !gone && s.hopeless(sp, together) {
+		how, gone = leasehold.NoSlots, true
+	}
+	switch {
+	case !gone && (waiter.early() || !s.turn(sp, together)):
+		return false
+	// Asked after turn, so that a chore is left only where there is something to do.
+	case s.work.spent():
+		s.putOff(sp, &Chore{Kind: HandOver, Name: path})
+		return false
+	case gone:
+		s.leave(sp, s.dismissed(waiter, how), how)
+		return true
+	}
+	s.grantWaiting(sp, together, path)
+	return true
 }
 
 // grantWaiting grants to waiters whose turn it is, in the queue of a path and in others.
@@ -194,7 +206,7 @@ func (s *State) turn(sp *space, together []*Claim) bool {
 			}
 			continue
 		}
-		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) {
+		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) || s.overlapped(sp, c) {
 			return false
 		}
 	}
@@ -253,7 +265,7 @@ var firstPlace = &Wait{Priority: reservedPriority}
 // queue costs hardly more than a short one.
 func (s *State) position(sp *space, waiter *Claim) (place int) {
 	for _, c := range s.together(sp, waiter) {
-		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1)
+		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1+s.overlappingAhead(sp, c))
 	}
 	return place
 }

@@ -139,7 +139,7 @@ func (s *State) forgetIdle() {
 	sp := s.space(oldest.namespace)
 	r, _ := sp.resources.Get(oldest.path)
 	if more := r.more(); len(more.resting(s.now)) == 0 {
-		sp.resources.Delete(r.Path)
+		s.dropResource(sp, r)
 		return
 	}
 	resting := *r

@@ -69,11 +69,12 @@ func (s *State) Leased(namespace, path string) bool {
 	return ok && r.Claim != ""
 }
 
-// setResource stores a resource and keeps four accounts that depend on it: the list of idle
+// setResource stores a resource and keeps five accounts that depend on it: the list of idle
 // resources, of which only a bounded number is remembered; the timer of a rest that somebody
 // waits for; the agreed capacity, which is forgotten once nobody holds or wants the
-// resource, so that the next to share it may agree on another; and whether the task of its name
-// can be claimed. A change that touches none of them may store the resource directly.
+// resource, so that the next to share it may agree on another; whether the task of its name can be
+// claimed; and whether its name is in use in its area. A change that touches none of them may store
+// the resource directly.
 func (s *State) setResource(sp *space, r *Resource) {
 	idle := !r.held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {
@@ -87,7 +88,9 @@ func (s *State) setResource(sp *space, r *Resource) {
 	}
 	// The end of a rest changes nothing unless somebody waits for it. Without a waiter it needs
 	// no timer, and the log no tick.
-	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path)) {
+	// In an area somebody may wait for it under another name.
+	p := s.pattern(r.Path)
+	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path) || p != nil) {
 		if r.timer == nil {
 			r.timer = newTimer(dueResource, sp, r.Path)
 		}
@@ -108,4 +111,16 @@ func (s *State) setResource(sp *space, r *Resource) {
 	}
 	sp.resources.Set(r.Path, r)
 	sp.placeTask(r.Path)
+	sp.placePattern(p, r)
+}
+
+// dropResource forgets a resource that nobody has or wants.
+func (s *State) dropResource(sp *space, r *Resource) {
+	sp.resources.Delete(r.Path)
+	if r.timer != nil { // of a rest that is over
+		s.due.Set(r.timer, 0)
+	}
+	if p := s.pattern(r.Path); p != nil {
+		sp.patterns.Delete(p)
+	}
 }

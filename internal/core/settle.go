@@ -81,6 +81,9 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 // settle ends what is over on a resource at the stamp, grants what is free then to the first
 // live waiters, and returns the resource; nil if nothing is known of it.
 func (s *State) settle(sp *space, path string) *Resource {
+	if p := s.pattern(path); p != nil {
+		s.settleArea(sp, p)
+	}
 	r, ok := sp.resources.Get(path)
 	if !ok {
 		return nil

@@ -112,6 +112,30 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	return r.more().shares().used+resting+int(slots) <= said
 }
 
+// settleCapacity records the number of slots that the first who shares a resource names.
+func (s *State) settleCapacity(sp *space, item Item) {
+	if item.Slots == 0 {
+		return
+	}
+	said := Resource{Path: item.Resource}
+	if r, ok := sp.resources.Get(item.Resource); ok {
+		said = *r
+	}
+	more := said.more()
+	shares := more.shares()
+	if shares.Capacity != 0 {
+		return
+	}
+	shares.Capacity = item.KnownCapacity()
+	if known := sp.capacity(item.Resource, nil, sp.definition(item.Resource)); known != 0 {
+		shares.Capacity = known
+	}
+	more.Shares = &shares
+	said.setMore(more)
+	// Not by setResource: nobody has or wants it yet, and it would be forgotten again.
+	sp.resources.Set(said.Path, &said)
+}
+
 // occupy records on a resource that a lease has it, and gives the lease its units.
 func (s *State) occupy(sp *space, r *Resource, c *Claim) {
 	more := r.more()

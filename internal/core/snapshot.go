@@ -225,6 +225,7 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 	if !begun {
 		return nil, fmt.Errorf("snapshot is empty")
 	}
+	s.indexPatterns()
 	return s, s.allLinked()
 }
 
@@ -369,15 +370,6 @@ func (s *State) restoreAlarm(sp *space, a *Alarm) error {
 	}
 	s.fileAlarm(sp, a)
 	return nil
-}
-
-// counted is what a snapshot keeps of how often there was reason for an alarm.
-func (a *alarms) counted() []uint64 {
-	n := len(a.raised)
-	for n > 1 && a.raised[n-1] == 0 {
-		n--
-	}
-	return slices.Clone(a.raised[1:n])
 }
 
 func (a *alarms) restore(h *Head) error {

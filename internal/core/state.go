@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/pattern"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/reservation"
@@ -90,6 +91,7 @@ type State struct {
 	picked   []picked       // units, by what the command being applied grants
 	refused  string         // why the command being applied cannot have units at once
 	overOwn  bool           // because of a limit of its own
+	overlaps string         // what it asks for, if another name of the area is in the way
 	outcome  string         // of the task whose lease is ending right now
 	neverHas bool           // because there are too few
 	spares   []*timer       // of claims that ended, to be used again
@@ -122,6 +124,8 @@ type space struct {
 	parties   *btree.BTreeG[binding] // what each party waits for
 
 	definitions btree.Map[string, *leasehold.Definition]
+
+	patterns pattern.Index // the names of areas that are held, waited for or at rest
 
 	pools pool.Table              // the units of pools
 	calm  btree.Map[string, Time] // pools of which nothing can be granted before a moment unless something changes
@@ -191,6 +195,7 @@ func newSpace(name string) *space {
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(), pools: pool.NewTable(),
 		kinds:        newKinds(),
+		patterns:     pattern.NewIndex(),
 		tasks:        newTaskTable(),
 		reservations: reservation.NewTable(),
 	}

@@ -97,6 +97,9 @@ func (s *State) waiterForecast(sp *space, c *Claim) (longest, off time.Duration)
 	for _, one := range s.together(sp, c) {
 		r, _ := sp.resources.Get(one.Resource)
 		f, ahead := s.forecastOf(sp, r, one), 0
+		if other, _ := s.excludedBy(sp, one); other != nil {
+			f = s.forecastOf(sp, other, nil)
+		}
 		if f.Each != 0 {
 			ahead = rank(sp, one) - rank(sp, beforeAll(one.Resource))
 		}

@@ -96,14 +96,14 @@ func (s *State) nextSpaces(most int) []*space {
 // none does, until it finds one or left is used up.
 func (s *State) rests(sp *space, left *int) bool {
 	for ; *left > 0; *left-- {
-		path, r, ok := sp.resources.Min()
+		_, r, ok := sp.resources.Min()
 		if !ok {
 			return false
 		}
 		if len(r.more().resting(s.now)) > 0 {
 			return true
 		}
-		sp.resources.Delete(path)
+		s.dropResource(sp, r)
 		s.idle.Delete(r.Idle)
 	}
 	return false

@@ -196,6 +196,9 @@ func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 		case ok && r.Waiting > 0 && queued == nil:
 			queued = r
 		}
+		if other, _ := v.s.excludedBy(sp, &Claim{Resource: path, Wait: behindAll}); other != nil && other.held() {
+			return v.s.heldOverlapping(sp, other, path, 0).Err
+		}
 	}
 	if queued != nil {
 		return v.s.held(sp, queued, 0).Err

@@ -9,6 +9,14 @@ import (
 // Status shows one resource, with at most the given number of its waiters. A resource that
 // nothing is known of is available.
 func (v *view) Status(namespace, path string, waiters int) leasehold.Status {
+	status := v.statusAlone(namespace, path, waiters)
+	if sp := v.s.space(namespace); sp != nil {
+		status.Overlapping = v.overlapping(sp, path)
+	}
+	return status
+}
+
+func (v *view) statusAlone(namespace, path string, waiters int) leasehold.Status {
 	if sp := v.s.space(namespace); sp != nil {
 		if r, ok := sp.resources.Get(path); ok {
 			return v.status(sp, r, maxHolders, waiters)
@@ -89,6 +97,21 @@ func (v *view) Find(namespace string, q ListQuery) (list []leasehold.Status, nex
 
 // maxLook is how many resources a page may pass over without showing them.
 const maxLook = 1000
+
+// overlapping shows leases on other names that overlap a path.
+func (v *view) overlapping(sp *space, path string) (leases []leasehold.Lease) {
+	looked := v.s.overlapping(sp, path, func(r *Resource) bool {
+		sp.holders(r, func(c *Claim) bool {
+			if _, _, over := v.s.over(sp, c); !over {
+				leases = append(leases, v.lease(sp, c))
+			}
+			return len(leases) < maxHoldersOne
+		})
+		return len(leases) < maxHoldersOne
+	})
+	v.work.take(looked/looksPerUnit + leaseCost*len(leases))
+	return leases
+}
 
 // lease shows a lease with what is left of it now, and not at the last stamp: a console would
 // otherwise show a time that stands still between two entries.
@@ -241,7 +264,7 @@ func (v *view) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter
 		if c.Resource != r.Path || len(queue) == most {
 			return false
 		}
-		waiter := v.s.waiter(sp, c, len(queue)+1)
+		waiter := v.s.waiter(sp, c, len(queue)+1+v.s.overlappingAhead(sp, c))
 		if i := len(queue); i < len(forecasts) {
 			waiter.Forecast, waiter.ForecastError = forecasts[i].Forecast, forecasts[i].ForecastError
 		}

@@ -53,7 +53,7 @@ func (c *Drain) details() []any { return list(c.Units, c.Why) }
 
 func (c *SetUnits) Validate() error {
 	err := firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("host", c.Host),
-		text("by", c.By), text("reason", c.Reason), c.Request.validate())
+		text("by", c.By), text("reason", c.Reason), c.Request.validate(), noPattern(c.Resource, "it has no units"))
 	if err == nil && len(c.Units) > leasehold.MaxHostUnits {
 		err = invalid("there are %d units: one host has at most %d", len(c.Units), leasehold.MaxHostUnits)
 	}

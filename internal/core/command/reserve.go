@@ -59,7 +59,7 @@ func (c *Reserve) Validate() error {
 		return err
 	}
 	if err := firstError(name("resource", c.Resource), name("holder", c.Holder), text("reason", c.Reason),
-		c.validateLength(), c.validateRule()); err != nil {
+		c.validateLength(), c.validateRule(), noPattern(c.Resource, "it cannot be reserved")); err != nil {
 		return err
 	}
 	item := Item{Resource: c.Resource, ID: c.ID, Slots: c.Slots, Select: c.Select}

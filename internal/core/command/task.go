@@ -1,6 +1,9 @@
 package command
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pattern"
+)
 
 // PutTask adds a task, or changes one that nobody does at that moment. One that is done or has failed begins again. It
 // is for level 4 on, as FinishTask and an Acquire of a task are.
@@ -34,7 +37,7 @@ func (c *FinishTask) subject() string  { return "finish task " + c.ID }
 
 func (c *PutTask) Validate() error {
 	err := firstError(name("namespace", c.Namespace), name("path", c.Path), value(c.Value), priority(c.Priority),
-		text("by", c.By), c.Request.validate())
+		text("by", c.By), c.Request.validate(), noPattern(c.Path, "it cannot be a task"))
 	switch {
 	case err != nil:
 		return err
@@ -76,6 +79,8 @@ func (c *Acquire) validateTask() error {
 		return nil
 	case !leasehold.IsTaskFolder(c.Resource):
 		return invalid("tasks are claimed from a folder, such as jobs/, and %q is none", c.Resource)
+	case pattern.In(c.Resource):
+		return noPattern(c.Resource, "it has no tasks")
 	case len(c.Also) > 0:
 		return invalid("a task is claimed alone: leave the other resources out")
 	case c.Slots != 0 || c.Capacity != 0 || c.Select != nil:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pattern"
 )
 
 // What is wrong with a command whatever the state: names that are missing or too long, numbers
@@ -40,6 +41,14 @@ func text(what, s string) error {
 		return invalid("%s has %d bytes: at most %d are allowed", what, len(s), leasehold.MaxName)
 	}
 	return nil
+}
+
+// noPattern refuses a path of an area, where overlap excludes, for what has another order or meaning.
+func noPattern(path, why string) error {
+	if !pattern.In(path) {
+		return nil
+	}
+	return invalid("%s is a path in an area: %s", path, why)
 }
 
 func foreign(id string) error {

@@ -15,10 +15,15 @@ import (
 
 // backfills reports whether a claim gets units that are kept for others, and picks them.
 func (l *line) backfills(c *Claim, ask *pool.Ask) bool {
-	if l.looks || l.units.Empty() {
+	if l.looks || l.units.Empty() || l.lent == maxTurns {
 		return false
 	}
-	units := l.units.Borrow(ask, c.Holder, l.lasts(c))
+	lasts := l.lasts(c)
+	if lasts == 0 {
+		return false
+	}
+	l.lent++
+	units := l.units.Borrow(ask, c.Holder, lasts)
 	if units == nil {
 		return false
 	}

@@ -218,3 +218,55 @@ func (y *yard) nobodyIsDelayed(kind map[string]string) {
 		}
 	}
 }
+
+// BenchmarkBackfill gives a unit back to a pool as large as backfill is for, in which sixteen wait for whole hosts, and
+// a thousand behind them whose kind takes too long to borrow anything.
+func BenchmarkBackfill(b *testing.B) {
+	s := NewAt(NewestLevel)
+	at := time.Hour
+	do := func(c Command) {
+		at++
+		result, err := s.Apply(Time(at), int64(at), []Command{c})
+		if err == nil && result.Answers[0].Err != nil {
+			err = result.Answers[0].Err
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for h := range 128 {
+		c := &SetUnits{Namespace: "default", Resource: "gpu", Host: fmt.Sprintf("h%03d", h), Units: make([]HostUnit, 8)}
+		for i := range c.Units {
+			c.Units[i].Name = fmt.Sprintf("%s-%d", c.Host, i)
+		}
+		do(c)
+	}
+	do(&OpenSession{Namespace: "default", ID: "s", TTL: leasehold.MaxTTL})
+	do(&Define{Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Backfill: true}})
+	n := 0
+	ask := func(kind string, units int) string {
+		n++
+		id := fmt.Sprint("id", n)
+		do(&Acquire{Namespace: "default", Resource: "gpu", ID: id, Holder: id, Labels: ofKind(kind), Slots: units,
+			Session: "s", Wait: leasehold.MaxWait})
+		return id
+	}
+	for range 8 {
+		id := ask("train", 1)
+		at += time.Hour
+		do(&Release{Namespace: "default", ID: id})
+	}
+	held := make([]string, 1024)
+	for i := range held {
+		held[i] = ask("train", 1)
+	}
+	at += time.Minute
+	for i := range 1000 {
+		ask("train", 8-i%16/2)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		do(&Release{Namespace: "default", ID: held[n%1024]})
+		n++
+	}
+}

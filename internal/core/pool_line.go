@@ -30,6 +30,7 @@ type line struct {
 	used   btree.Map[string, int] // units, by what the limits count together
 	begun  bool                   // used is counted
 	grants int                    // so far
+	lent   int                    // how many were asked whether they would borrow something
 	looks  bool                   // somebody reads, and nothing may be written
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core/pattern"
 )
 
 func TestCovers(t *testing.T) {
@@ -32,9 +33,17 @@ func TestCovers(t *testing.T) {
 		{"app/[id].tsx", "app/[id].tsx", true},
 		{"app/[id].tsx", "app/i.tsx", false},
 		{"src/auth/login.go", "src", false},
+		{"src/*", "src/a.go", true},
+		{"src/*", "src/a/b.go", false},
+		{"**/a", "x/a/b/a", true},
+		{"**/a", "x/a/b", false},
 	} {
 		if got := covers(c.pattern, c.file); got != c.want {
 			t.Errorf("a lease on %q covers %q: %v", c.pattern, c.file, got)
+		}
+		// The server means the same.
+		if p, err := pattern.Parse("repo/web:" + c.pattern); err != nil || p.Covers(c.file) != c.want {
+			t.Errorf("to the server a lease on %q covers %q: %v, %v", c.pattern, c.file, !c.want, err)
 		}
 	}
 }

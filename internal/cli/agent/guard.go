@@ -34,7 +34,7 @@ func Guard(a *cli.App) *cobra.Command {
 somebody else has leased, or that you have lost your lease on. The lease of a file is on
 repo/NAME:PATH, where NAME is the name of the repository's directory, or what "git config
 leasehold.name" says. A lease on a directory is for all below it; in a PATH, * stands for
-anything within a directory, and ** for anything.`,
+any part of one segment, and ** for any number of segments.`,
 		Example: `  leasehold guard install
   leasehold guard check pre-commit
   git config leasehold.name web`,
@@ -309,26 +309,26 @@ func conflictOn(r *v1.Resource, file string, mine func(string) bool) (conflict, 
 	return conflict{}, false
 }
 
-// covers reports whether a lease on a path or a pattern is about a file. A path may be that of a directory, and then
-// the lease is about all that is below it.
+// covers reports whether a lease on a path or a pattern is about a file, as the server means them: a path without
+// wildcards may be that of a directory, and then the lease is about all that is below it.
 func covers(pattern, file string) bool {
 	pattern = strings.TrimSuffix(pattern, "/")
-	return pattern == "" || matches(strings.Split(pattern, "/"), strings.Split(file, "/"))
+	if !strings.Contains(pattern, "*") {
+		return pattern == "" || pattern == file || strings.HasPrefix(file, pattern+"/")
+	}
+	return matches(strings.Split(pattern, "/"), strings.Split(file, "/"))
 }
 
-// matches compares segment by segment. What is below a match is matched as well. Two ** never make it look at the same
-// rest twice, since the last one decides.
+// matches compares segment by segment. Two ** never make it look at the same rest twice, since the last one decides.
 func matches(pattern, file []string) bool {
 	resume, from := -1, 0
 	p, f := 0, 0
 	for f < len(file) {
 		switch {
-		case p == len(pattern):
-			return true
-		case pattern[p] == "**":
+		case p < len(pattern) && pattern[p] == "**":
 			resume, from = p, f
 			p++
-		case segment(pattern[p], file[f]):
+		case p < len(pattern) && segment(pattern[p], file[f]):
 			p, f = p+1, f+1
 		case resume >= 0:
 			from++

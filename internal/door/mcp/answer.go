@@ -154,6 +154,11 @@ func (c *call) waiting(g *grip, inTheWay []leasehold.Status) entry {
 		if s.Holding > 0 || s.Waiting > 1 {
 			e.HeldBy = append(e.HeldBy, holderOf(s))
 		}
+		for i := range s.Overlapping { // on other names, which each holder says
+			l := &s.Overlapping[i]
+			e.HeldBy = append(e.HeldBy, holderOf(&leasehold.Status{Resource: l.Resource, Holding: 1,
+				Holders: []leasehold.Lease{*l}}))
+		}
 	}
 	e.Next = fmt.Sprintf("Do not touch it yet. Call lease_check with this id in about %s, or at once with "+
 		"wait_seconds; do other work meanwhile. lease_ask asks the holder; lease_release gives up your place.",

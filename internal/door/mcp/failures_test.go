@@ -365,3 +365,18 @@ func TestATaskIsClaimedByOneAgentAndFinishedByItsHolder(t *testing.T) {
 		}
 	})
 }
+
+// Who waits for a path learns by which pattern, and of whom, it is in the way.
+func TestPatternsThatOverlap(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		wide := b.acquire("ann", "repo/web:src/auth/**").is(statusHeld)
+		ticket := b.acquire("bob", "repo/web:src/auth/login.go").is(statusWaiting)
+		if len(ticket.HeldBy) != 1 || ticket.HeldBy[0].Holder != "ann" ||
+			ticket.HeldBy[0].Resource != "repo/web:src/auth/**" {
+			t.Errorf("in the way is %+v", ticket.HeldBy)
+		}
+		b.acquire("cyd", "repo/web:docs/**").is(statusHeld)
+		b.release("ann", wide.ID)
+		b.acquire("dan", "repo/web:src").is(statusWaiting)
+	})
+}

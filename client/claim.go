@@ -49,7 +49,8 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
 		Holder: o.holder, ID: a.holds[0].id, Session: s.storeID(), Party: party, Reason: o.reason,
 		Labels: store.LabelsOf(o.labels), Value: o.value, Floor: leasehold.Token(s.client.largest.Load()),
-		Select: o.selects, Grace: o.grace, HoldLimit: o.holdLimit, Priority: o.priority, Wait: a.remainingWait(),
+		Select: o.selects, Reservation: o.reserved, Grace: o.grace, HoldLimit: o.holdLimit, Priority: o.priority,
+		Wait: a.remainingWait(),
 	}
 	if s.local {
 		a.request.TTL = s.ttl

@@ -28,6 +28,7 @@ type options struct {
 	progress  func(Waiting)
 	session   *Session
 	selects   *leasehold.Select // of the first resource
+	reserved  string            // the reservation that is claimed
 	noSlots   bool              // less than one slot was asked for
 	value     []byte
 }
@@ -109,6 +110,11 @@ func Units(names ...string) Option {
 		Slots(len(names), 0)(o)
 	}
 }
+
+// Reservation claims a reservation, or the next one of a recurring reservation, by its id. It says how many slots the
+// lease has and which, so leave Slots, Where, Spread and Units out, and the lease ends with it. A claim before the
+// start waits behind everybody, and takes the first place then. Reservations are made by api/v1/reservations.
+func Reservation(id string) Option { return func(o *options) { o.reserved = id } }
 
 // sel returns what is selected, to be changed.
 func (o *options) sel() *leasehold.Select {

@@ -49,6 +49,7 @@ func CheckPowers(s Store, r Request) error {
 	}{
 		{SessionPower, r.Session != ""},
 		{Selection, r.Select != nil}, // before slots: it needs both, and says what was asked for
+		{Reservations, r.Reservation != ""},
 		{Slots, shares}, {Several, len(r.Also) > 0}, {Grace, r.Grace != 0},
 		{HoldLimit, r.HoldLimit != 0}, {Priority, r.Priority != 0}, {ValueInLease, len(r.Value) > 0},
 	} {

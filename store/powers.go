@@ -33,6 +33,7 @@ const (
 	Slots        Power = "slots"           // Request.Slots, Shared and Capacity
 	Several      Power = "several at once" // Request.Also
 	Selection    Power = "selecting units" // Request.Select
+	Reservations Power = "reservations"    // Request.Reservation
 	Priority     Power = "priority"
 	Grace        Power = "grace"
 	HoldLimit    Power = "hold limit"

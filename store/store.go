@@ -89,6 +89,8 @@ type Request struct {
 	Grace     time.Duration
 	HoldLimit time.Duration
 	Priority  int
+
+	Reservation string // that the lease claims, which says how many slots, and which
 }
 
 // An Item is one more resource to be granted at the same moment.

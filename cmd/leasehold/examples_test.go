@@ -36,6 +36,10 @@ var unacknowledged = scene{before: []string{
 // pooled is the scene of two pools.
 var pooled = scene{before: []string{"pool create gpu --from nvidia-smi", "pool create phones --from phones.txt"}}
 
+// booked is the scene of two reservations.
+var booked = scene{before: []string{"reserve staging --for 1h --id demo",
+	"reserve bench --at 14:00 --for 1h --every weekdays --zone UTC --id daily"}}
+
 var scenes = map[string]scene{
 	"acknowledge":        unacknowledged,
 	"alarms":             unacknowledged,
@@ -71,6 +75,9 @@ var scenes = map[string]scene{
 	"pool report": pooled,
 	"pool run":    pooled,
 	"pool status": {before: pooled.before, replace: map[string]string{" -N lab": ` -N "$LEASEHOLD_NAMESPACE"`}},
+	"pool reserve":        pooled,
+	"reservations show":   booked,
+	"reservations cancel": booked,
 	"put": {before: []string{"acquire n --id n1", "put x y"}, env: []string{"id=n1", "token=1", "session="}, empty: true,
 		replace: map[string]string{` --session "$session"`: ""}},
 	"release": {env: []string{"id=4k2vqf7m"}},

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/login"
 	"github.com/leasehold/leasehold/internal/cli/pool"
 	"github.com/leasehold/leasehold/internal/cli/record"
+	"github.com/leasehold/leasehold/internal/cli/reserve"
 	"github.com/leasehold/leasehold/internal/cli/resource"
 	"github.com/leasehold/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/internal/cli/server"
@@ -80,11 +81,11 @@ func (p *program) contents() []cli.Chapter {
 	return []cli.Chapter{
 		{Title: "Hold a lease", Commands: []*cobra.Command{
 			run.Run(a), run.Elect(a), run.Claim(a),
-			lease.Acquire(a), lease.Renew(a), lease.Release(a), lease.Change(a),
+			lease.Acquire(a), lease.Renew(a), lease.Release(a), lease.Change(a), reserve.Reserve(a),
 		}},
 		{Title: "See what is going on", Commands: []*cobra.Command{
 			resource.List(a), resource.Describe(a), resource.Queue(a), resource.Top(a), resource.Session(a),
-			resource.Namespaces(a),
+			resource.Namespaces(a), reserve.List(a),
 			resource.Watch(a), resource.History(a), journal.Audit(a), journal.Holds(a),
 		}},
 		{Title: "Intervene", Commands: []*cobra.Command{

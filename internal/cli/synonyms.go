@@ -19,7 +19,7 @@ var meanings = func() map[string]string {
 	words := map[string]string{}
 	for meaning, list := range map[string][]string{
 		`use "acquire NAME" to take a lease, or "run NAME -- COMMAND" to run a command under one`: {
-			"lock", "trylock", "grab", "take", "hold", "lease", "reserve", "semaphore", "mutex"},
+			"lock", "trylock", "grab", "take", "hold", "lease", "semaphore", "mutex"},
 		`use "release ID" to give back your own lease, or "break NAME" to end somebody else's`: {
 			"unlock", "free", "drop"},
 		`use "break NAME"`: {"kill", "revoke", "force-unlock", "steal", "evict"},

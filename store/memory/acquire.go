@@ -61,7 +61,7 @@ func (s *Store) toAcquire(r *store.Request) *core.Acquire {
 		Namespace: s.namespace, Resource: r.Resource, ID: r.ID, Slots: slots(r.Slots, r.Shared), Capacity: r.Capacity,
 		Holder: r.Holder, Labels: sorted(r.Labels), Reason: r.Reason, TTL: r.TTL, Session: r.Session, Wait: r.Wait,
 		Grace: r.Grace, HoldLimit: r.HoldLimit, Priority: r.Priority, Party: r.Party,
-		Select: r.Select, Task: leasehold.IsTaskFolder(r.Resource),
+		Select: r.Select, Reservation: r.Reservation, Task: leasehold.IsTaskFolder(r.Resource),
 	}
 	for _, item := range r.Also {
 		command.Also = append(command.Also, core.Item{

@@ -40,7 +40,7 @@ func acquireRequest(r store.Request) v1.AcquireRequest {
 		Holder: r.Holder, ID: r.ID, Session: r.Session, Party: r.Party, Reason: r.Reason,
 		Labels: store.LabelMap(r.Labels),
 		Grace:  v1.Duration(r.Grace), HoldLimit: v1.Duration(r.HoldLimit), Priority: r.Priority,
-		Wait: v1.Duration(r.Wait),
+		Wait: v1.Duration(r.Wait), Reservation: r.Reservation,
 	}
 	if r.Select != nil {
 		request.Where, request.Spread, request.Units = r.Select.Where, r.Select.Spread, r.Select.Units

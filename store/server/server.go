@@ -59,7 +59,8 @@ func (s *Store) Features() store.Features {
 			store.SessionPower, store.WatchPower, store.RecordPower, store.ChangePower, store.MessagePower,
 			store.NotePower, store.HistoryPower, store.DefinitionPower, store.MovePower, store.TaskPower,
 			store.AdvicePower,
-			store.FairQueue, store.Slots, store.Several, store.Selection, store.Priority, store.Grace, store.HoldLimit,
+			store.FairQueue, store.Slots, store.Several, store.Selection, store.Reservations,
+			store.Priority, store.Grace, store.HoldLimit,
 			store.Parties, store.BreakPeriod, store.Detached,
 		},
 	}

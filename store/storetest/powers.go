@@ -95,6 +95,7 @@ func othersAreRefused(k *kit) {
 		{store.Slots, func(r *store.Request) { r.Shared = true }},
 		{store.Slots, func(r *store.Request) { r.Slots, r.Capacity = 1, 3 }},
 		{store.Several, func(r *store.Request) { r.Also = []store.Item{{Ref: k.ref("also", "also")}} }},
+		{store.Reservations, func(r *store.Request) { r.Reservation = "demo" }},
 		{store.Selection, func(r *store.Request) { r.Slots, r.Select = 1, &leasehold.Select{Where: "model=H100"} }},
 		{store.Grace, func(r *store.Request) { r.Grace = time.Second }},
 		{store.HoldLimit, func(r *store.Request) { r.HoldLimit = time.Hour }},

@@ -26,6 +26,7 @@ type acquireFlags struct {
 	wanted      cli.Wanted
 	resources   []string
 	owner       string
+	reserved    string
 }
 
 // Acquire returns the command acquire.
@@ -86,8 +87,8 @@ how many; --slots all takes the whole.`,
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who are refused")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.Var(&f.grace, "grace", "how long the resource rests if the lease ends without a release (default 0s)")
-	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no "+
-		"limit)")
+	flags.Var(&f.holdLimit, "hold-limit", "total time that it may be held, renewals included (default: no limit)")
+	flags.StringVar(&f.reserved, "reservation", "", "claim this reservation, which says how much is taken")
 	flags.IntVar(&f.priority, "priority", 0, "with --wait: larger ones go first, from -1000 to 1000")
 	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
@@ -95,12 +96,27 @@ how many; --slots all takes the whole.`,
 	return cmd
 }
 
+// sayReserved tells who holds a resource that somebody else reserved it.
+func sayReserved(a *cli.App, l v1.Lease) {
+	if u := l.Reserved; u != nil {
+		zone := a.Now().Location()
+		a.Say("%s is reserved for %s from %s to %s", l.Resource, cli.Because(u.Holder, u.Reason),
+			u.From.In(zone).Format("Mon 15:04"), u.Until.In(zone).Format("Mon 15:04"))
+	}
+}
+
 func (f *acquireFlags) request(ctx context.Context, c *cli.Conn) (v1.AcquireRequest, error) {
 	r := v1.AcquireRequest{
 		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), TTL: f.ttl.TTL,
 		Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.Value), Grace: v1.Duration(f.grace.Value), HoldLimit: v1.Duration(f.holdLimit.Value),
-		Priority: f.priority,
+		Priority: f.priority, Reservation: f.reserved,
+	}
+	if r.Holder == "" {
+		r.Holder = cli.Holder()
+	}
+	if f.reserved != "" && len(f.resources) == 1 && f.wanted == (cli.Wanted{}) {
+		return r, nil // it says how many slots
 	}
 	for i, name := range f.resources {
 		slots, capacity, err := f.wanted.Of(ctx, c, name)
@@ -114,9 +130,6 @@ func (f *acquireFlags) request(ctx context.Context, c *cli.Conn) (v1.AcquireRequ
 			continue
 		}
 		r.Shared, r.Slots, r.Capacity = item.Shared, item.Slots, item.Capacity
-	}
-	if r.Holder == "" {
-		r.Holder = cli.Holder()
 	}
 	return r, nil
 }
@@ -147,6 +160,7 @@ func acquire(ctx context.Context, a *cli.App, c *cli.Conn, f acquireFlags) error
 		if l.After != nil {
 			SayUnclean(a, l.After.Holder, l.Resource, l.After.How)
 		}
+		sayReserved(a, l)
 	}
 	if err := a.PrintLeases(leases); err != nil {
 		return err

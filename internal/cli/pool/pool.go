@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/reserve"
 	"github.com/leasehold/leasehold/internal/cli/run"
 )
 
@@ -28,6 +29,7 @@ host; who wants some says which are good enough, and gets all of them on one hos
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
-	cmd.AddCommand(create(a), list(a), run.Pool(a), run.Adopt(a), status(a), reportCommand(a), drain(a), agent(a))
+	cmd.AddCommand(create(a), list(a), run.Pool(a), reserve.Pool(a), run.Adopt(a), status(a), reportCommand(a),
+		drain(a), agent(a))
 	return cmd
 }

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,6 +25,7 @@ type defineFlags struct {
 	holdLimit, grace       orNone
 	expected               orNone
 	unclean                uncleanRule
+	onReservation          startRule
 	limits                 unitLimits
 	idle, idleRelease      orNone
 	backfill               onOff
@@ -80,10 +82,8 @@ says.`,
 		"none)")
 	flags.Var(&f.expected, "expected", "how long a lease should be held at most; longer raises an alarm (default: as "+
 		"learned)")
-	flags.Var(&f.unclean, "unclean", "what follows an end without a release: allow (nothing), "+
-		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
 	poolFlags(cmd, &f)
-	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
+	f.addRules(cmd)
 	flags.BoolVar(&f.replace, "replace", false, "also if that drops units, or leaves fewer slots than are taken or "+
 		"waited for")
 	flags.BoolVar(&f.yes, "yes", false, "with --replace: do not ask")
@@ -107,13 +107,25 @@ func poolFlags(cmd *cobra.Command, f *defineFlags) {
 	cli.CompleteFlag(cmd, "backfill", []string{"on", "off"})
 }
 
+// addRules adds the flags that take one of a few words.
+func (f *defineFlags) addRules(cmd *cobra.Command) {
+	cmd.Flags().Var(&f.unclean, "unclean", "what follows an end without a release: allow (nothing), "+
+		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
+	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
+	cmd.Flags().Var(&f.onReservation, "on-reservation", "what happens to those who hold it when a reservation "+
+		"begins: wait (nothing, the reservation comes next), warn (they are asked once more) or end (their leases are "+
+		"broken, as they were told 15m before) (default wait)")
+	cli.CompleteFlag(cmd, "on-reservation", []string{"wait", "warn", "end"})
+}
+
 func (f *defineFlags) change(c *cli.Conn) v1.DefinitionChange {
 	return v1.DefinitionChange{
 		Capacity: f.capacity.Optional, Units: f.units.Optional, DefaultTTL: f.defaultTTL.optional(),
 		LargestTTL: f.largestTTL.optional(), HoldLimit: f.holdLimit.optional(), Grace: f.grace.optional(),
 		Expected: f.expected.optional(), Unclean: f.unclean.Optional, Limits: f.limits.Optional,
 		Idle: f.idle.optional(), IdleRelease: f.idleRelease.optional(), Backfill: f.backfill.Optional,
-		By: c.Operator(), Reason: f.reason,
+		OnReservation: f.onReservation.Optional,
+		By:            c.Operator(), Reason: f.reason,
 	}
 }
 
@@ -289,6 +301,10 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 		columns = append(columns, cli.Column{Name: "IDLE"}, cli.Column{Name: "IDLE RELEASE"},
 			cli.Column{Name: "BACKFILL"}, cli.Column{Name: "LIMITS", Flexible: true})
 	}
+	reserves := slices.ContainsFunc(list, func(d v1.Definition) bool { return d.OnReservation != "" })
+	if reserves {
+		columns = append(columns, cli.Column{Name: "ON RESERVATION"})
+	}
 	rows := make([][]string, 0, len(list))
 	for _, d := range list {
 		rows = append(rows, []string{d.Path, slotsOf(d), durationOrNone(d.DefaultTTL), durationOrNone(d.LargestTTL),
@@ -296,6 +312,9 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 		if pools {
 			rows[len(rows)-1] = append(rows[len(rows)-1], durationOrNone(d.Idle), durationOrNone(d.IdleRelease),
 				(&onOff{v1.To(d.Backfill)}).String(), strings.Join(d.Limits, ", "))
+		}
+		if reserves {
+			rows[len(rows)-1] = append(rows[len(rows)-1], cmp.Or(d.OnReservation, "wait"))
 		}
 	}
 	return a.PrintTable(columns, rows)

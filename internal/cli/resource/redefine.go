@@ -123,6 +123,17 @@ func (o *onOff) Set(text string) error {
 	return nil
 }
 
+// startRule is a flag that takes what happens when a reservation begins.
+type startRule struct{ v1.Optional[string] }
+
+func (s *startRule) Type() string   { return "wait|warn|end" }
+func (s *startRule) String() string { return s.Value }
+
+func (s *startRule) Set(text string) error {
+	s.Optional = v1.To(text) // the server knows which there are
+	return nil
+}
+
 // withAll returns a change with the fields of a definition that it leaves out.
 func withAll(change v1.DefinitionChange, d v1.Definition) v1.DefinitionChange {
 	if !change.Capacity.Given && !change.Units.Given {

@@ -33,6 +33,7 @@ type runFlags struct {
 	spread    bool
 	unit      []string
 	terraform string
+	reserved  string
 }
 
 // Run returns the command run.
@@ -117,6 +118,8 @@ func (f *runFlags) addSelection(flags *pflag.FlagSet) {
 		"model=H100,memory>=40")
 	flags.BoolVar(&f.spread, "spread", false, "of a pool, the units may be on several hosts")
 	flags.StringArrayVar(&f.unit, "unit", nil, "of a pool, take this unit; may be given again")
+	flags.StringVar(&f.reserved, "reservation", "", "claim this reservation, which says how much is taken; before its "+
+		"start, wait for that")
 	flags.StringArrayVar(&f.unitsEnv, "units-env", nil, "environment variable for the names of the units, such as "+
 		"CUDA_VISIBLE_DEVICES; may be given again")
 }
@@ -136,6 +139,10 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return cli.SeeHelp(cmd, cli.Usage("-n does not wait and -w says how long to: give one of them"))
 	case f.heldCode < 0 || f.heldCode > 255:
 		return cli.SeeHelp(cmd, cli.Usage("--held-code is %d: use 0 to 255", f.heldCode))
+	case f.reserved != "" && (len(f.names) > 1 || f.wanted.Shared || cmd.Flags().Changed("slots") ||
+		cmd.Flags().Changed("units") || f.wanted.Capacity != 0 || f.where != "" || f.spread || len(f.unit) > 0):
+		return cli.SeeHelp(cmd, cli.Usage("a reservation is of one resource, and says how much of it: leave other "+
+			"names, and flags for slots and units out"))
 	case f.terraform != "" && len(f.unitsEnv) > 0:
 		return cli.SeeHelp(cmd, cli.Usage("--units-env does not go with --terraform, which holds no units: "+
 			"leave it out"))
@@ -223,6 +230,9 @@ func (f *runFlags) runOnce(ctx context.Context, e *job, holds []*client.Hold) (c
 
 func (f *runFlags) items(ctx context.Context, c *cli.Conn, names []string) ([]client.Item, error) {
 	items := client.All(names...)
+	if f.reserved != "" {
+		return items, nil // the reservation says
+	}
 	for i, name := range names {
 		slots, capacity, err := f.wanted.Of(ctx, c, name)
 		if err != nil {
@@ -243,6 +253,9 @@ func (f *runFlags) options(e *job) []client.Option {
 	}
 	if len(f.unit) > 0 {
 		options = append(options, client.Units(f.unit...))
+	}
+	if f.reserved != "" {
+		options = append(options, client.Reservation(f.reserved))
 	}
 	switch {
 	case f.noWait:

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 30, "how many seeds to run")
+	seeds = flag.Int("seeds", 16, "how many seeds to run")
 	first = flag.Int("first", 1, "the first of them")
 )
 

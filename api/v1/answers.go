@@ -172,6 +172,8 @@ func (d *decoder) resource(v *resp.Value, r *Resource) {
 			r.Waiting = d.Count(v)
 		case "queue":
 			r.Queue = words.List(v, d.waiter)
+		case "overlapping":
+			r.Overlapping = words.List(v, d.lease)
 		case "last":
 			r.Last = words.Some(v, d.ending)
 		case "available_at":

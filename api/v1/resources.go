@@ -26,6 +26,9 @@ type Resource struct {
 	Unacknowledged *Ending `json:"unacknowledged,omitempty"`
 
 	Usual *Usual `json:"usual,omitempty"` // what was learned about it, if it is known well enough
+
+	// Overlapping are leases on other names of its area that overlap this one, if a single resource is asked for.
+	Overlapping []Lease `json:"overlapping,omitempty"`
 }
 
 // A Unit is a slot with a name.

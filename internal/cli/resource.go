@@ -28,6 +28,9 @@ func (a *App) Describe(r v1.Resource, runs Runs) string {
 	if more := r.Holding - len(r.Holders); more > 0 {
 		s.Line("", "and %s", Plural(more, "more holder", "more holders"))
 	}
+	for _, l := range r.Overlapping {
+		s.Line("Overlaps", "%s, held by %s", Printable(l.Resource), Printable(l.Holder))
+	}
 	describeUnits(s, r)
 	if r.Unacknowledged != nil {
 		s.Line("Rests", "until somebody acknowledges the end of %s's lease (token %d)",

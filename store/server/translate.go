@@ -64,6 +64,9 @@ func status(r v1.Resource) leasehold.Status {
 	for _, l := range r.Holders {
 		s.Holders = append(s.Holders, lease(l))
 	}
+	for _, l := range r.Overlapping {
+		s.Overlapping = append(s.Overlapping, lease(l))
+	}
 	for _, w := range r.Queue {
 		s.Queue = append(s.Queue, leasehold.Waiter{
 			Namespace: r.Namespace, Resource: r.Resource, ID: w.ID, Holder: w.Holder, Labels: store.LabelsOf(w.Labels),

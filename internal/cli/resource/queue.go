@@ -89,6 +89,10 @@ func printQueue(a *cli.App, r v1.Resource, why map[string]string) error {
 
 // whoIsInTheWay returns what those in the queue wait for.
 func whoIsInTheWay(r v1.Resource) string {
+	if len(r.Holders) == 0 && len(r.Overlapping) > 0 {
+		l := r.Overlapping[0]
+		return r.Resource + " overlaps " + l.Resource + ", held by " + cli.Because(l.Holder, l.Reason)
+	}
 	if len(r.Holders) == 0 {
 		return r.Resource + " is " + r.State
 	}

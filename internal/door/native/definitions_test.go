@@ -185,6 +185,18 @@ func TestCircle(t *testing.T) {
 	})
 }
 
+// TestPatterns: who is refused a path, or looks at it, learns which pattern overlaps it, and whose that is.
+func TestPatterns(t *testing.T) {
+	door := newDoor(t, Config{})
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"repo/web:src/**","holder":"ann","id":"a"}`).expect(200)
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"repo/web:src/a.go","holder":"bob"}`).
+		expect(409, "repo/web:src/** is held by ann", "this request for repo/web:src/a.go overlaps it")
+	ask(t, door, "GET", "/v1/resources/repo%2Fweb:src%2Fa.go", "").
+		expect(200, `"state":"available"`, `"overlapping":[{`, `"resource":"repo/web:src/**"`)
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"repo/web:src/**x","holder":"bob"}`).expect(400, "a segment of its own")
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"repo/web:docs","holder":"bob"}`).expect(200)
+}
+
 func TestAcknowledge(t *testing.T) {
 	door := newDoor(t, Config{})
 	ask(t, door, "PUT", "/v1/definitions/r", `{"unclean":"acknowledge"}`).expect(200)

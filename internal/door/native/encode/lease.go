@@ -127,6 +127,9 @@ func (b *Buffer) Resource(s *leasehold.Status) {
 	b.Moment("available_at", s.AvailableAt)
 	b.someEnding("unacknowledged", s.Unacknowledged)
 	b.usual(s.Usual)
+	if len(s.Overlapping) > 0 {
+		Array(b, "overlapping", s.Overlapping, func(v *leasehold.Lease) { b.Lease(v, Grant{}) })
+	}
 	b.Close()
 }
 

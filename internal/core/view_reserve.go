@@ -37,11 +37,18 @@ func (v *view) Reservations(namespace string, q ReservationQuery) (list []leaseh
 		q.Until = math.MaxInt64
 	}
 	last, after := q.After, placeOf(q.After)
-	sp.reservations.ByDay(max(q.Prefix, q.Resource, after.Resource), q.Since, q.Until,
+	look := func(resource string) bool {
+		if !strings.HasPrefix(resource, q.Prefix) || q.Resource != "" && resource != q.Resource {
+			return false
+		}
+		if !v.work.take(leaseCost) && resource != after.Resource {
+			next = placeText(&reservation.Reservation{Resource: resource, From: math.MinInt64})
+		}
+		return next == ""
+	}
+	sp.reservations.ByDay(max(q.Prefix, q.Resource, after.Resource), q.Since, q.Until, look,
 		func(r *reservation.Reservation) bool {
 			switch {
-			case !strings.HasPrefix(r.Resource, q.Prefix) || q.Resource != "" && r.Resource != q.Resource:
-				return false
 			case q.After != "" && !after.Before(r):
 				return true
 			case len(list) == q.Most || !v.work.take(leaseCost) && last != q.After:

@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -223,15 +224,37 @@ func (t *Table) Scan(yield func(*Reservation) bool) {
 }
 
 // ByDay calls yield with the reservations of a namespace that are not over, by resource and then by when they begin,
-// from a resource on, as far as they share time with a span.
-func (t *Table) ByDay(from string, since, until Moment, yield func(*Reservation) bool) {
-	t.plan.Ascend(entry{resource: from}, func(e entry) bool {
+// from a resource on, as far as they share time with a span. Each resource is looked at first: ByDay ends if look or
+// yield returns false.
+func (t *Table) ByDay(from string, since, until Moment, look func(string) bool, yield func(*Reservation) bool) {
+	for at := (entry{resource: from}); ; {
+		resource, there := "", false
+		t.plan.Ascend(at, func(e entry) bool {
+			resource, there = e.resource, true
+			return false
+		})
+		if !there || !look(resource) || !t.daysOf(resource, since, until, yield) {
+			return
+		}
+		at = entry{resource: resource, day: math.MaxInt64}
+	}
+}
+
+// daysOf is ByDay for one resource. It reports whether more is wanted.
+func (t *Table) daysOf(resource string, since, until Moment, yield func(*Reservation) bool) (more bool) {
+	more = true
+	t.plan.Ascend(entry{resource: resource, day: day(since)}, func(e entry) bool {
 		r := e.of
+		if e.resource != resource || e.day > day(until-1) {
+			return false
+		}
 		if r.Until <= since || r.From >= until || e.day != max(day(since), day(r.From)) {
 			return true
 		}
-		return yield(r)
+		more = yield(r)
+		return more
 	})
+	return more
 }
 
 // SeriesOf returns a series by its id; nil if there is none.

@@ -28,7 +28,7 @@ var pure = []string{
 // the core is, and none of them knows the state.
 var subjects = []string{"internal/core/command", "internal/core/record", "internal/core/timeline",
 	"internal/core/waitgraph", "internal/core/usage", "internal/core/access", "internal/core/pool",
-	"internal/core/reservation", "internal/core/pattern"}
+	"internal/core/reservation", "internal/pattern"}
 
 // grpc is what a guard before a gRPC service needs, and only that: see TestFenceIsLight.
 var grpc = []string{"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata", "google.golang.org/grpc/status"}
@@ -56,9 +56,9 @@ var rules = []rule{
 	{of: "internal/core/usage", only: []string{"", "internal/core/timeline"}},
 	{of: "internal/core/waitgraph", only: []string{"", "github.com/tidwall/btree"}},
 	{of: "internal/core/record", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
-	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record", "internal/core/access", "internal/core/pool", "internal/core/reservation", "internal/core/pattern"}},
+	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record", "internal/core/access", "internal/core/pool", "internal/core/reservation", "internal/pattern"}},
 	{of: "internal/core/reservation", only: []string{"", "github.com/tidwall/btree", "internal/core/access"}},
-	{of: "internal/core/pattern", only: []string{"github.com/tidwall/btree"}},
+	{of: "internal/pattern", only: []string{"github.com/tidwall/btree"}},
 	{of: "internal/core/pool", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
 	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access", "internal/core/pool", "internal/core/reservation"}, std: pure},
 	{of: "internal/audit", only: []string{"", "internal/core"}},

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/pattern"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // A name such as repo/web:src/auth/** is a pattern of paths in an area. It is a resource like any other, and is granted

@@ -3,7 +3,7 @@ package core
 import (
 	"strings"
 
-	"github.com/leasehold/leasehold/internal/core/pattern"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // areas checks that the names of areas that are in use are known, and that no two leases on names that overlap exclude

@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
-	"github.com/leasehold/leasehold/internal/core/pattern"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/timeline"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // State is everything that is known. Only Apply changes it. Values in its trees are never

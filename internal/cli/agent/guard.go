@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/pattern"
 	"github.com/leasehold/leasehold/internal/profile"
 )
 
@@ -282,7 +283,7 @@ func conflicts(leased []v1.Resource, prefix string, touched []string, mine func(
 	for i := range leased {
 		r := &leased[i]
 		for _, file := range touched {
-			if !covers(strings.TrimPrefix(r.Resource, prefix), file) {
+			if !covers(r.Resource, prefix, file) {
 				continue
 			}
 			if c, found := conflictOn(r, file, mine); found {
@@ -309,58 +310,14 @@ func conflictOn(r *v1.Resource, file string, mine func(string) bool) (conflict, 
 	return conflict{}, false
 }
 
-// covers reports whether a lease on a path or a pattern is about a file, as the server means them: a path without
-// wildcards may be that of a directory, and then the lease is about all that is below it.
-func covers(pattern, file string) bool {
-	pattern = strings.TrimSuffix(pattern, "/")
-	if !strings.Contains(pattern, "*") {
-		return pattern == "" || pattern == file || strings.HasPrefix(file, pattern+"/")
+// covers reports whether a lease on a name of an area is about a file. Other stores than a server may have names that
+// are no pattern: those are about the file of that name alone.
+func covers(name, area, file string) bool {
+	p, err := pattern.Parse(name)
+	if err != nil {
+		return name == area+file
 	}
-	return matches(strings.Split(pattern, "/"), strings.Split(file, "/"))
-}
-
-// matches compares segment by segment. Two ** never make it look at the same rest twice, since the last one decides.
-func matches(pattern, file []string) bool {
-	resume, from := -1, 0
-	p, f := 0, 0
-	for f < len(file) {
-		switch {
-		case p < len(pattern) && pattern[p] == "**":
-			resume, from = p, f
-			p++
-		case p < len(pattern) && segment(pattern[p], file[f]):
-			p, f = p+1, f+1
-		case resume >= 0:
-			from++
-			p, f = resume+1, from
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == "**" {
-		p++
-	}
-	return p == len(pattern)
-}
-
-// segment compares one segment. Only * is special: other signs are in the names of files, such as [id].tsx.
-func segment(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, parts[0]) {
-		return false
-	}
-	name = name[len(parts[0]):]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, rest, found := strings.Cut(name, part)
-		if !found {
-			return false
-		}
-		name = rest
-	}
-	return strings.HasSuffix(name, parts[len(parts)-1])
+	return p.Covers(file)
 }
 
 // report says what is in the way, and refuses if anything is. That a lease was lost is the graver of the two: the files

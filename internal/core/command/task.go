@@ -2,7 +2,7 @@ package command
 
 import (
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/pattern"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // PutTask adds a task, or changes one that nobody does at that moment. One that is done or has failed begins again. It

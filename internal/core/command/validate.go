@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/pattern"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // What is wrong with a command whatever the state: names that are missing or too long, numbers

@@ -348,6 +348,39 @@ func TestIdleResourcesAreBounded(t *testing.T) {
 	}
 }
 
+// TestARestThatSomebodyWaitsForIsNotForgotten lets a rest be over, and its resource be the one to forget, before a tick
+// came: whoever waits for that has its turn all the same.
+func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := NewAt(NewestLevel)
+	grace := time.Hour
+	apply(t, s, 0, &PutTask{Namespace: "default", Path: "jobs/x"})
+	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "jobs/", Task: true, ID: "a", Holder: "ann", TTL: time.Hour, Grace: grace})
+	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "repo/web:src/a", ID: "b", Holder: "ann", TTL: time.Hour, Grace: grace})
+	for _, id := range []string{"a", "b"} {
+		apply(t, s, 0, &Break{Namespace: "default", ID: id})
+	}
+	apply(t, s, 0, &OpenSession{Namespace: "default", ID: "s", TTL: 10 * time.Hour})
+	for _, path := range []string{"jobs/", "repo/web:src"} {
+		apply(t, s, 0, &Acquire{Namespace: "default", Resource: path, Task: path == "jobs/", ID: path, Holder: "bob", Session: "s", Wait: 9 * time.Hour})
+	}
+	sp := s.space("default")
+	for i := range maxIdle {
+		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i)})
+	}
+	apply(t, s, grace, acquireNow("c", Request{}))
+	apply(t, s, grace, &Release{Namespace: "default", ID: "c"})
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	apply(t, s, grace, &Tick{})
+	for _, id := range []string{"jobs/", "repo/web:src"} {
+		if c, _ := sp.claims.Get(id); c.waiting() {
+			t.Errorf("%s waits for what is free", id)
+		}
+	}
+}
+
 // TestManyGraces has more resources at rest than idle ones are remembered. All of them
 // are kept, and nothing is wrong with that.
 func TestManyGraces(t *testing.T) {

@@ -133,12 +133,13 @@ func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *s
 
 // forgetIdle drops the resource that has been idle longest. If it rests after an unclean end it
 // goes to the back of the list instead: to forget the rest would be to grant the resource too
-// early.
+// early. So does one whose rest is over if a task, or a waiter for a name that overlaps it, waits
+// for the tick that says so.
 func (s *State) forgetIdle() {
 	_, oldest, _ := s.idle.PopMin()
 	sp := s.space(oldest.namespace)
 	r, _ := sp.resources.Get(oldest.path)
-	if more := r.more(); len(more.resting(s.now)) == 0 {
+	if more := r.more(); len(more.resting(s.now)) == 0 && r.timer == nil {
 		s.dropResource(sp, r)
 		return
 	}

@@ -36,6 +36,8 @@ func (s *State) acquire(c *Acquire) Answer {
 	if failure != nil {
 		return Answer{Err: failure}
 	}
+	// Not sooner: those who wait are looked at before, and what is reserved is still kept from them.
+	s.claiming = c.Reservation
 	if failure := s.mirrorRefuses(sp, c, items, claims); failure != nil {
 		return Answer{Err: failure}
 	}

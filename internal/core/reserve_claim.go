@@ -24,7 +24,7 @@ func (c *Claim) early() bool { return c.Wait != nil && c.Wait.Priority == earlyP
 // claimReservation returns an acquire that claims a reservation as one for what is reserved, at the place in the queue
 // that it has.
 func (s *State) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Error) {
-	r := s.findReservation(sp, c.Reservation)
+	r := s.unclaimed(sp, c)
 	if r == nil || !s.mayClaim(r) {
 		return nil, noReservation(c.Reservation).Err
 	}
@@ -49,8 +49,16 @@ func (s *State) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Er
 	if asked.Priority = reservedPriority; !r.Begun {
 		asked.Priority = earlyPriority
 	}
-	s.claiming = r.ID
 	return &asked, nil
+}
+
+// unclaimed returns the reservation that an acquire names, after an earlier claim of it that is over has ended.
+func (s *State) unclaimed(sp *space, c *Acquire) *reservation.Reservation {
+	s.settle(sp, c.Resource)
+	if r := s.findReservation(sp, c.Reservation); r != nil && r.Lease != "" {
+		s.touch(sp, r.Lease)
+	}
+	return s.findReservation(sp, c.Reservation)
 }
 
 // findReservation returns the reservation with an id or, of a series, the one that is first to be claimed; nil if there

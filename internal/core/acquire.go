@@ -290,7 +290,7 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 	}
 	s.showClaims(sp, claims)
 	for _, claim := range claims {
-		s.belowLimit(sp, claim)
+		s.lookAgain(sp, claim)
 	}
 	return s.leasesAnswer(sp, claims)
 }

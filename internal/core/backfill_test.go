@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/btree"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/usage"
@@ -141,6 +143,36 @@ func TestBackfillByHoldLimit(t *testing.T) {
 	y.do(&Acquire{Namespace: "default", Resource: "gpu", ID: "brief", Holder: "brief", Slots: 1, Session: "s",
 		HoldLimit: time.Minute})
 	y.is("brief", "borrows")
+}
+
+// A server that read a snapshot forgot when the queue was looked at last, and looks at it again where the others do not.
+// Time alone makes nobody a borrower: else one server would grant what the others do not.
+func TestBackfillIsTheSameAfterASnapshot(t *testing.T) {
+	y := newYard(t, true)
+	for i := range 10 {
+		id := fmt.Sprint("mixed", i)
+		y.asks(id, "mixed", 1)
+		y.at += []time.Duration{usage.Time(90), usage.Time(160)}[i%2]
+		y.ends(id)
+	}
+	for i := range 7 {
+		y.asks(fmt.Sprint("held", i), "mixed", 1)
+	}
+	y.asks("big", "mixed", 2)
+	y.asks("short", "eval", 1)
+	y.is("short", "waits") // the others may be over before it
+
+	y.at += usage.Time(90) + time.Second // and now none of them will be for long
+	for range 2 {
+		if err := y.s.Check(); err != nil {
+			t.Error(err)
+		}
+		y.asks("short", "eval", 1) // it shows that it is alive
+		y.is("short", "waits")
+		y.s.space("default").calm = btree.Map[string, Time]{} // as after a snapshot
+	}
+	y.ends("held6") // the queue is looked at everywhere
+	y.is("big", "has its turn")
 }
 
 // Jobs of one to four cards come in a random order, and each takes exactly as long as its kind. Nobody who was passed

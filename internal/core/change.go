@@ -102,7 +102,7 @@ func (s *State) describe(sp *space, claim *Claim, about *About) Answer {
 
 // changedAnswer shows a lease that counts for another holder or group now.
 func (s *State) changedAnswer(sp *space, c *Claim) Answer {
-	s.belowLimit(sp, c)
+	s.lookAgain(sp, c)
 	return s.leaseAnswer(sp, c)
 }
 

@@ -98,10 +98,12 @@ func (c *checker) freeUnits(s *State, sp *space, w *Claim) bool {
 	if !ok || r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
 	}
-	if _, gone := s.gone(sp, w); gone {
+	if _, gone := s.gone(sp, w); gone || w.early() {
 		return false
 	}
-	return s.turnInPool(sp, w)
+	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c != w })
+	l.looks = true // that time alone makes somebody a borrower is not looked for
+	return l.judge(w).grant
 }
 
 // freeFor reports whether a waiter, and those with it, should have been granted.

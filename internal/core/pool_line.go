@@ -22,16 +22,17 @@ const maxLine = 4096
 
 // A line is the waiters of a pool as far as somebody looked, and what they leave to the next.
 type line struct {
-	s      *State
-	sp     *space
-	path   string
-	units  *pool.Line
-	limits []leasehold.UnitLimit
-	used   btree.Map[string, int] // units, by what the limits count together
-	begun  bool                   // used is counted
-	grants int                    // so far
-	lent   int                    // how many were asked whether they would borrow something
-	looks  bool                   // somebody reads, and nothing may be written
+	s       *State
+	sp      *space
+	path    string
+	units   *pool.Line
+	limits  []leasehold.UnitLimit
+	used    btree.Map[string, int] // units, by what the limits count together
+	begun   bool                   // used is counted
+	grants  int                    // so far
+	lent    int                    // how many were asked whether they would borrow something
+	borrows bool                   // somebody did
+	looks   bool                   // somebody reads, and nothing may be written
 }
 
 // newLine returns a line in which nobody stands yet. It reads the limits and the rests once: nothing that changes
@@ -44,7 +45,7 @@ func (s *State) newLine(sp *space, path string) *line {
 	s.keptUnits(sp, path, &resting)
 	d := sp.definition(path)
 	l := &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting), limits: d.Limits}
-	if d.Backfill && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
+	if d.Backfill && !s.still && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
 		l.units.Lend(l.begins)
 	}
 	return l
@@ -194,13 +195,15 @@ func countedBy(i int, limit *leasehold.UnitLimit, c *Claim) (key string, counts 
 	return which + c.Holder, true
 }
 
-// belowLimit looks at the queue of a pool again when a lease is new or counts for somebody else: somebody may be below
-// a limit now, or above one, which frees what was kept for it.
-func (s *State) belowLimit(sp *space, c *Claim) {
-	if !sp.pools.Has(c.Resource) || len(sp.definition(c.Resource).Limits) == 0 {
+// lookAgain looks at the queue of a pool again when a lease is new or counts for somebody else: somebody may be below
+// a limit now, or above one, which frees what was kept for it; and who went before the first in the queue may have left
+// it so little on one host that units are kept for it on another.
+func (s *State) lookAgain(sp *space, c *Claim) {
+	if !sp.pools.Has(c.Resource) {
 		return
 	}
 	if r, ok := sp.resources.Get(c.Resource); ok && r.Waiting > 0 {
+		s.work.take(s.poolCost(sp, c.Resource))
 		s.stir(sp, c.Resource)
 	}
 }
@@ -247,13 +250,14 @@ func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
 }
 
 // handOverUnits grants what is free of a pool to its waiters, as handOver does for other resources. Where there are
-// limits, a grant may put an earlier waiter of the same holder over its own, so that nothing is kept for it any longer:
-// then all are looked at again.
+// limits, a grant may put an earlier waiter of the same holder over its own, so that nothing is kept for it any longer;
+// and what is borrowed may be missing on the host where units are kept for the first one, so that they are kept on
+// another. Then all are looked at again.
 func (s *State) handOverUnits(sp *space, path string) {
 	for {
 		l := s.newLine(sp, path)
 		s.handOverLine(sp, l)
-		if l.grants == 0 || len(l.limits) == 0 {
+		if l.grants == 0 || len(l.limits) == 0 && !l.borrows {
 			return
 		}
 	}

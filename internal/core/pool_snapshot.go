@@ -57,10 +57,11 @@ func restoreUnit(sp *space, u *pool.Unit) error {
 	return nil
 }
 
-// restoreUnitOf gives a unit of a pool back to the lease that has it, and reports whether there is such a unit.
+// restoreUnitOf gives a unit of a pool back to the lease that has it, and reports whether there is such a unit. An
+// exclusive lease may have units of a definition from before the resource became a pool, and has none of the pool.
 func restoreUnitOf(sp *space, c *Claim, name string) bool {
 	u := sp.pools.Get(c.Resource, name)
-	if u == nil {
+	if u == nil || c.Slots == 0 {
 		return false
 	}
 	held := *u

@@ -14,6 +14,7 @@ import (
 type stirring struct {
 	space *space
 	path  string
+	still bool // nothing has changed but time
 }
 
 // enqueue puts claims that are wanted together in the queues of their resources, each behind
@@ -89,9 +90,11 @@ func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 // other resources, which are then stirred in turn; all of it is done before the outermost call
 // returns. It is a loop and not a recursion, because one end can set off a chain as long as
 // there are resources.
-func (s *State) stir(sp *space, path string) {
-	sp.disturb(path)
-	this := stirring{sp, path}
+func (s *State) stir(sp *space, path string) { s.stirUp(stirring{space: sp, path: path}) }
+
+// stirUp does so, if something has changed or time has passed.
+func (s *State) stirUp(this stirring) {
+	this.space.disturb(this.path)
 	if n := len(s.stirred); n > 0 && s.stirred[n-1] == this {
 		return // it is being handed over, or will be next
 	}
@@ -99,9 +102,10 @@ func (s *State) stir(sp *space, path string) {
 		return // the call that stirred the first goes on with this one
 	}
 	for i := 0; i < len(s.stirred); i++ {
+		s.still = s.stirred[i].still
 		s.handOver(s.stirred[i].space, s.stirred[i].path)
 	}
-	s.stirred = s.stirred[:0]
+	s.stirred, s.still = s.stirred[:0], false
 }
 
 // handOver grants what is free of a resource to its first waiters that are still alive. A first

@@ -96,7 +96,7 @@ func (s *State) settle(sp *space, path string) *Resource {
 	} else if !s.settleSharers(sp, r) && !s.calmPool(sp, path) {
 		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
 		// still have run out by time, and no claim says so: look at the queue anyway.
-		s.stir(sp, path)
+		s.stirUp(stirring{sp, path, true})
 	}
 	r, _ = sp.resources.Get(path)
 	return r

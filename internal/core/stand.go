@@ -38,7 +38,7 @@ func (s *State) holderChanged(sp *space, path string) {
 		return
 	}
 	s.work.take(recordCost)
-	s.unshown = append(s.unshown, stirring{sp, path})
+	s.unshown = append(s.unshown, stirring{space: sp, path: path})
 }
 
 // showHolders lets records show the holders that the command gave the resources they stand for.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
 // The tables of what is remembered are large. These tests fill them from inside, with
@@ -378,6 +379,29 @@ func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
 		if c, _ := sp.claims.Get(id); c.waiting() {
 			t.Errorf("%s waits for what is free", id)
 		}
+	}
+}
+
+// TestALeaseIsGrantedWhileAReservationIsLate has so many reservations that begin that an entry does not come to all of
+// them. A resource whose own has not begun yet is anybody's until it does, and the lease ends then.
+func TestALeaseIsGrantedWhileAReservationIsLate(t *testing.T) {
+	s := NewAt(NewestLevel)
+	start := time.Hour
+	apply(t, s, 0, &Define{Namespace: "default", Definition: leasehold.Definition{Path: "room", OnReservation: leasehold.EndAtStart}})
+	apply(t, s, 0, &Reserve{Namespace: "default", ID: "r", Resource: "room", Holder: "ann", From: reservation.Moment(start), Length: time.Hour})
+	apply(t, s, start-time.Minute, &Tick{})
+	s.smallWork = 1
+	a := apply(t, s, start, &Acquire{Namespace: "default", Resource: "room", ID: "b", Holder: "bob", TTL: time.Minute})
+	if a.Err != nil || a.Lease == nil {
+		t.Fatalf("the answer is %+v", a)
+	}
+	s.smallWork = 0
+	apply(t, s, start, &Tick{})
+	if _, held := s.space("default").claims.Get("b"); held {
+		t.Error("bob has what is reserved")
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -269,7 +269,8 @@ func (s *State) foretold(sp *space, c *Claim) *Claim {
 	var told []*reservation.Reservation
 	sp.reservations.Overlapping(c.Resource, s.date, s.date.Add(leasehold.ReservationNotice),
 		func(r *reservation.Reservation) bool {
-			if r.Told && !r.Begun && r.ID != c.terms().Reservation {
+			// One that is late ends it when it begins, and not here: a grant gives something.
+			if r.Told && !r.Begun && r.From > s.date && r.ID != c.terms().Reservation {
 				told = append(told, r)
 			}
 			return true

@@ -161,6 +161,10 @@ func (s *State) conflicts(sp *space, r *reservation.Reservation) *leasehold.Erro
 	}
 	length := time.Duration(r.Until - r.From)
 	free := sp.reservations.Free(r.Resource, r.From, length, 3, func(from, until reservation.Moment) bool {
+		if s.work.spent() {
+			return false // they are a help, and not worth that others wait for it
+		}
+		s.work.take(s.poolCost(sp, r.Resource))
 		another := *r
 		ok, _ := s.planned(sp, &another, from, until)
 		return ok

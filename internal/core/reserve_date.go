@@ -200,9 +200,10 @@ func (s *State) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) 
 
 // missing returns how many slots too few will be free when a reservation begins, if nobody leaves.
 func (s *State) missing(sp *space, r *reservation.Reservation, res *Resource) int {
-	used := res.more().shares().used + int(r.Slots)
+	used, looked := res.more().shares().used+int(r.Slots), 0
 	// Those that begin before it, or at the same time, take theirs first.
 	sp.reservations.Overlapping(r.Resource, r.From, r.From+1, func(other *reservation.Reservation) bool {
+		looked++
 		claim, ok := sp.claims.Get(other.Lease)
 		if before := cmp.Or(cmp.Compare(other.From, r.From), cmp.Compare(other.ID, r.ID)) < 0; before &&
 			(!ok || claim.waiting()) {
@@ -210,6 +211,7 @@ func (s *State) missing(sp *space, r *reservation.Reservation, res *Resource) in
 		}
 		return true
 	})
+	s.work.take(looked / perUnit)
 	return used - sp.capacity(r.Resource, res, sp.definition(r.Resource))
 }
 
@@ -261,7 +263,8 @@ func reservedText(r *reservation.Reservation) string {
 		shownMoment(r.Until))
 }
 
-// foretold tells a new holder of the reservation that those in its way were told of before it came.
+// foretold tells a new holder of the reservations that those in their way were told of before it came, of as many as
+// there is time for: the others it learns of when they begin.
 func (s *State) foretold(sp *space, c *Claim) *Claim {
 	if sp.reservations.Of(c.Resource) == 0 {
 		return c
@@ -276,6 +279,9 @@ func (s *State) foretold(sp *space, c *Claim) *Claim {
 			return true
 		})
 	for _, r := range told {
+		if s.work.spent() {
+			break
+		}
 		if slices.ContainsFunc(s.inTheWay(sp, r), func(o *Claim) bool { return o.ID == c.ID }) {
 			s.tellAhead(sp, r, []*Claim{c})
 			c, _ = sp.claims.Get(c.ID)

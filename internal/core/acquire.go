@@ -278,6 +278,9 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 		}
 		s.enqueue(sp, claims, until, c.Priority)
 		s.showClaims(sp, claims)
+		if c.Reservation != "" {
+			s.stir(sp, c.Resource) // units are kept for it where it can begin first, and no longer those of the plan
+		}
 		s.work.take(s.forecastCost(sp, blocked))
 		return s.waiterAnswer(sp, claims[0])
 	}

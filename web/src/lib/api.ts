@@ -1,6 +1,6 @@
 // The public API, as the console calls it.
 import type {
-  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Pool, PoolCounts, Quarantine, RecordVersion, Report, Resource, Session, Tool, Waiter, Whoami,
+  Alarm, CanI, Cluster, Definition, Door, Ending, Hold, Lease, Limits, List, Operation, Pool, PoolCounts, Quarantine, RecordVersion, Report, Reservation, Resource, Session, Tool, Waiter, Whoami,
 } from './types'
 
 /** A Problem is an answer of the server that is an error; status 0 if there was no answer. */
@@ -127,6 +127,10 @@ export const api = {
   /** drain keeps units from being granted; without a reason why it lets them be granted again. */
   drain: (namespace: string, path: string, body: { units: string[]; why?: string; by?: string }) =>
     get<unknown>('/v1/pools/' + escapePath(path), { method: 'PATCH', namespace, body }),
+  reservations: (namespace: string, query: Query) => get<List<Reservation>>('/v1/reservations', { namespace, query }),
+  series: (namespace: string, after?: string) => get<List<Reservation>>('/v1/series', { namespace, query: { after, limit: 1_000 } }),
+  cancelReservation: (namespace: string, id: string, query: { by?: string; reason: string }) =>
+    send('/v1/reservations/' + encodeURIComponent(id), { method: 'DELETE', namespace, query }),
   namespaces: (after?: string) => get<List<{ namespace: string }>>('/v1/namespaces', { query: { after, limit: 1_000 } }),
   limits: () => get<Limits>('/v1/cluster/limits'),
   doors: () => get<List<Door>>('/v1/cluster/doors'),

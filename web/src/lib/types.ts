@@ -97,6 +97,7 @@ export interface List<T> {
 export type Kind =
   | 'queued' | 'acquired' | 'changed' | 'breaking' | 'ended' | 'left' | 'session opened' | 'session ended'
   | 'put' | 'deleted' | 'asked' | 'moved' | 'defined' | 'undefined' | 'acknowledged' | 'alarmed' | 'alarm cleared'
+  | 'reserved' | 'reservation begun' | 'reservation freed' | 'reservation cancelled'
 
 export interface Event {
   namespace: string
@@ -372,4 +373,24 @@ export interface ReportRow {
   busy_ms?: number // left out: nobody reported it
   idle_ms?: number
   waited_ms: number
+}
+
+/** A Reservation is a promise of a resource, or of slots of it. A series has a rule, and no times of its own. */
+export interface Reservation {
+  namespace: string
+  id: string
+  resource: string
+  holder: string
+  reason?: string
+  slots?: number // left out: all
+  where?: string
+  spread?: boolean
+  from?: string
+  until?: string
+  state?: 'planned' | 'begun' | 'claimed' | 'in use' | 'over'
+  claim_by?: string
+  lease?: string
+  units?: string[]
+  series?: string
+  rule?: { every: string; at: string; zone: string; length: string; until?: string }
 }

@@ -83,6 +83,23 @@ test('who may break its own leases only is offered those alone, and told why', a
   assert.equal(await details.getByRole('button', { name: /Break/ }).count(), 1)
 })
 
+test('on the calendar a member is offered to cancel what is reserved in its own name, and nothing else', async (page) => {
+  const from = new Date(Date.now() + 3_600_000)
+  await api('PUT', '/v1/definitions/own/lab', { capacity: 2 }, { at, token: root })
+  await api('POST', '/v1/reservations', { resource: 'own/lab', holder: 'root', slots: 1, from, length: '1h' }, { at, token: root })
+  await api('POST', '/v1/reservations', { resource: 'own/lab', holder: 'erin', slots: 1, from, length: '1h' }, { at, token: member })
+  await signIn(page, member)
+  await page.goto(at + '/pools?pool=own/lab&view=calendar')
+  await page.getByRole('row', { name: 'root' }).waitFor()
+  await page.getByRole('button', { name: 'Cancel… the reservation of erin' }).click()
+  assert.equal(await page.getByRole('button', { name: 'Cancel… the reservation of root' }).count(), 0)
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Reason').fill('the demo is off')
+  await dialog.getByRole('button', { name: 'Cancel the reservation' }).click()
+  await page.getByText('1 reservation', { exact: true }).waitFor()
+  assert.deepEqual((await api('GET', '/v1/reservations?resource=own/lab', undefined, { at, token: root })).items.map((r) => r.holder), ['root'])
+})
+
 test('with an OpenID provider one comes back to where one was, and may do what the rules say', async (page) => {
   await page.goto(at + '/?open=gpu/pool')
   await page.waitForURL(/\/signin/)

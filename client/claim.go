@@ -216,6 +216,9 @@ func (a *claim) whenGone(ctx context.Context, err error) error {
 	if end != nil && end.How == leasehold.ByBreak {
 		return &LostError{How: leasehold.ByBreak, Resource: a.request.Resource, By: end.By, Reason: end.Reason}
 	}
+	if end == nil && a.request.Reservation != "" && a.session.renewUntil(ctx) == nil {
+		return err // the session is there: what is over, or unknown, is the reservation
+	}
 	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
 		// A server that does not know the wait does not know the session either.
 		a.session.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})

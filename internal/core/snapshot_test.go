@@ -207,7 +207,7 @@ func TestViewOfAWait(t *testing.T) {
 	}{
 		{2 * time.Second, "printer is held by ann; ends in 8s unless renewed"},
 		{12 * time.Second, "printer rests after the unclean end of ann's lease for another 3s"},
-		{15 * time.Second, "printer was held for as long as this request waited; it is free now"},
+		{15 * time.Second, "printer was not free for this request while it waited; nobody has it now"},
 	} {
 		d.at(test.at).apply(&core.Tick{})
 		if held := d.state.View(0).Held(ns, "printer"); held.Code != leasehold.Held || held.Message != test.says {

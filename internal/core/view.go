@@ -181,7 +181,7 @@ func (v *view) Claims(c *Acquire) Answer {
 // its resources that somebody has.
 func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 	sp := v.s.space(namespace)
-	if len(paths) == 1 && sp != nil && sp.isFolder(paths[0]) {
+	if len(paths) == 1 && sp != nil && leasehold.IsTaskFolder(paths[0]) {
 		return v.s.noTask(sp, paths[0]).Err
 	}
 	var queued *Resource
@@ -207,8 +207,16 @@ func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 		return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " is free, but " + v.s.whyQuarantined() +
 			v.s.orEnd()}
 	}
+	for _, path := range paths {
+		if sp == nil {
+			break
+		}
+		if r := sp.keeper(path); r != nil {
+			return &leasehold.Error{Code: leasehold.Held, Message: path + " is free, but " + reservedText(r)}
+		}
+	}
 	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] +
-		" was held for as long as this request waited; it is free now"}
+		" was not free for this request while it waited; nobody has it now"}
 }
 
 // Session shows one session.

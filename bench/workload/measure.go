@@ -160,8 +160,11 @@ func (w *window) metrics() report.Metrics {
 	n := float64(w.count())
 	m := report.Metrics{
 		"rate": n / w.took.Seconds(), "p50": ms(w.times.Quantile(0.5)), "p99": ms(w.times.Quantile(0.99)),
-		"server": float64(w.serverCPU.Microseconds()) / n, "client": float64(w.ownCPU.Microseconds()) / n,
 	}
+	if n == 0 {
+		return m // nothing is known of what one costs
+	}
+	m["server"], m["client"] = float64(w.serverCPU.Microseconds())/n, float64(w.ownCPU.Microseconds())/n
 	if w.allocs > 0 {
 		m["allocs"] = w.allocs / n
 	}

@@ -279,6 +279,11 @@ func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 // of its own.
 func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	switch {
+	case request.Reservation != "" && errors.Is(err, leasehold.ErrHeld):
+		return cli.Hint(err, "run a command when it begins: %s", c.Again("run", request.Resource, "--reservation",
+			request.Reservation, "--", "COMMAND"))
+	case request.Reservation != "" && errors.Is(err, leasehold.ErrNotFound):
+		return cli.Hint(err, "see what is reserved: %s", c.Again("reservations", request.Resource))
 	case errors.Is(err, leasehold.ErrHeld) && request.Wait == 0:
 		return cli.Hint(err, "wait in the queue: %s\nsee who waits: %s",
 			c.Again("acquire", request.Resource, "--wait", "1m"), c.Again("describe", request.Resource))

@@ -192,6 +192,9 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 		return false
 	}
 	for _, c := range together {
+		if c.terms().Select != nil && !sp.pools.Has(c.Resource) {
+			return true // the pool that it selects from has gone
+		}
 		r, _ := sp.resources.Get(c.Resource)
 		if capacity := sp.capacity(c.Resource, r, sp.definition(c.Resource)); capacity != 0 && int(c.Slots) > capacity {
 			return true

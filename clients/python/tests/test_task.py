@@ -21,7 +21,7 @@ class Tasks(support.Case):
 
     def test_tasks_are_claimed_in_order_and_finished(self) -> None:
         client = self.client(holder="ann")
-        client.add_task(self.folder + "a", b"one")
+        client.add_task(self.folder + "a", "one")
         client.add_task(self.folder + "b", b"two", priority=5)
         client.add_task(self.folder + "b", b"two", priority=5)
         with client.claim(self.folder) as task:
@@ -30,7 +30,11 @@ class Tasks(support.Case):
             task.check()
         self.assertEqual(self.state("b")["state"], "done")
         with client.claim(self.folder) as task:
-            task.done("fine")
+            with self.assertRaises(leasehold.InvalidError):
+                task.done({"no": "text"})  # type: ignore[arg-type]
+            with self.assertRaises(leasehold.InvalidError):
+                task.done(b"\xff")
+            task.done(b"fine")
             self.assertEqual(self.server.holders(task.path), [])
             with self.assertRaises(leasehold.InvalidError):
                 task.done("once more")

@@ -13,7 +13,7 @@ servers, the namespace and the token that proves who asks come from the environm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Union
 
 from ._claim import HoldOptions, Waiting
 from ._client import Client, Holding
@@ -100,7 +100,7 @@ def claim(folder: str, **options: "Unpack[HoldOptions]") -> Claiming:
     return _client().claim(folder, **options)
 
 
-def add_task(path: str, value: bytes = b"", *, priority: int = 0, attempts: int = 0) -> None:
+def add_task(path: str, value: Union[str, bytes] = b"", *, priority: int = 0, attempts: int = 0) -> None:
     """Add a task, such as "jobs/resize-42", with what is to be done.
 
     The same once more changes nothing; one that is done or has failed begins again. Those of a larger priority are

@@ -105,7 +105,7 @@ class Client:
         """Return what claims the next task of a folder for a with block; see leasehold.claim."""
         return Claiming(self, folder, options)
 
-    def add_task(self, path: str, value: bytes = b"", *, priority: int = 0, attempts: int = 0) -> None:
+    def add_task(self, path: str, value: Union[str, bytes] = b"", *, priority: int = 0, attempts: int = 0) -> None:
         """Add a task; see leasehold.add_task."""
         _task.add(self, path, value, priority, attempts, self._holder or _this_process())
 

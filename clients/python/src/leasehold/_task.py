@@ -6,7 +6,7 @@ import base64
 import random
 import time
 import urllib.parse
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
 
 from . import _clock
 from ._claim import HoldOptions
@@ -48,15 +48,15 @@ class Task:
         """Raise LostError if the hold on the task is lost."""
         self.hold.check()
 
-    def done(self, result: str = "") -> None:
-        """Say that the task is done, and what it came to, in at most 4 KiB.
+    def done(self, result: Union[str, bytes] = "") -> None:
+        """Say that the task is done, and what it came to, in at most 4 KiB of text.
 
         Raise LostError if somebody else may do the task by now: nothing has changed then. After an
         UnavailableError or UndecidedError nobody knows, and done may be called again.
         """
         self._finish("done", result)
 
-    def fail(self, reason: str = "") -> None:
+    def fail(self, reason: Union[str, bytes] = "") -> None:
         """Say that the task failed. It is tried again, behind the others, while it has attempts left."""
         self._finish("failed", reason)
 
@@ -65,9 +65,10 @@ class Task:
         self._ended = True
         self.hold.release()
 
-    def _finish(self, outcome: str, result: str) -> None:
+    def _finish(self, outcome: str, result: Union[str, bytes]) -> None:
         if self._ended:
             raise InvalidError(f"{self.path} was finished or given back before")
+        result = _text(result)
         # From here on nobody relies on it. Whether it was lost before, the server decides, by the token.
         self.hold._begin_release(finished=True)
         body = {"id": self.hold.id, "token": self.hold._token, "outcome": outcome, "result": result}
@@ -111,8 +112,22 @@ class Claiming:
             _quietly(task.release)
 
 
-def add(client: "Client", path: str, value: bytes, priority: int, attempts: int, by: str) -> None:
+def _text(result: Union[str, bytes]) -> str:
+    """What a task came to, as text, before anything is said to a server."""
+    if isinstance(result, bytes):
+        try:
+            return result.decode()
+        except UnicodeDecodeError as e:
+            raise InvalidError(f"the result of a task is text, and these bytes are no UTF-8: {e}") from None
+    if not isinstance(result, str):
+        raise InvalidError(f"the result of a task is text, not {type(result).__name__}: such as json.dumps(…)")
+    return result
+
+
+def add(client: "Client", path: str, value: Union[str, bytes], priority: int, attempts: int, by: str) -> None:
     """Add a task."""
+    if isinstance(value, str):
+        value = value.encode()
     body: Dict[str, Any] = {"value": base64.b64encode(value).decode(), "by": by}
     for name, given in (("priority", priority), ("attempts", attempts)):
         if given:

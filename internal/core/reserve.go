@@ -159,6 +159,9 @@ func (s *State) conflicts(sp *space, r *reservation.Reservation) *leasehold.Erro
 	if fits {
 		return nil
 	}
+	if failure := s.neverPlanned(sp, r); failure != nil {
+		return failure
+	}
 	length := time.Duration(r.Until - r.From)
 	free := sp.reservations.Free(r.Resource, r.From, length, 3, func(from, until reservation.Moment) bool {
 		if s.work.spent() {
@@ -182,6 +185,26 @@ func (s *State) conflicts(sp *space, r *reservation.Reservation) *leasehold.Erro
 		why += "; free for " + left(Time(length)) + " from " + strings.Join(times, ", ")
 	}
 	return refuse(leasehold.Held, "%s", why).Err
+}
+
+// neverPlanned refuses a reservation of units that a pool does not have, at any time.
+func (s *State) neverPlanned(sp *space, r *reservation.Reservation) *leasehold.Error {
+	if !sp.isPart(r.Resource, r.Slots) {
+		return nil
+	}
+	ask := &pool.Ask{N: int(r.Slots)}
+	if r.Select != nil {
+		selected, err := compileAsk(int(r.Slots), r.Select, nil)
+		if err != nil {
+			return nil // it was checked before
+		}
+		ask = selected
+	}
+	if sp.pools.Most(r.Resource, ask) >= ask.N {
+		return nil
+	}
+	never := (&line{s: s, sp: sp, path: r.Resource}).neverEnough(ask)
+	return refuse(leasehold.Refused, "%s: this reservation %s", r.Resource, never).Err
 }
 
 // planned reports whether there is room for a reservation in a span, and who is in the way. In a pool it notes the

@@ -28,6 +28,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
+	"github.com/leasehold/leasehold/internal/testsignal"
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +36,9 @@ func TestMain(m *testing.M) {
 	// machine: more of them run at once than there are cores. -parallel says otherwise.
 	if err := flag.Set("test.parallel", strconv.Itoa(max(4, 2*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
+	}
+	if strings.HasSuffix(os.Args[0], ".test") { // and not as one of the commands below
+		testsignal.Heed()
 	}
 	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(execute()) }, "liketerraform": likeTerraform,
 		"curl": likeCurl})

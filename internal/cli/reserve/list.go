@@ -2,12 +2,15 @@ package reserve
 
 import (
 	"context"
+	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/api/v1/reservations"
 	"github.com/leasehold/leasehold/internal/calendar"
@@ -115,11 +118,15 @@ func printAll(a *cli.App, found []reservations.Reservation, when func(reservatio
 	}
 	var rows [][]string
 	for _, r := range found {
-		rows = append(rows, []string{r.Resource, when(r), r.Holder, r.State, strings.Join(r.Units, ","), r.ID,
+		slots := "all"
+		if r.Slots > 0 {
+			slots = strconv.Itoa(r.Slots)
+		}
+		rows = append(rows, []string{r.Resource, when(r), r.Holder, r.State, slots, strings.Join(r.Units, ","), r.ID,
 			r.Reason})
 	}
 	return a.PrintTable([]cli.Column{{Name: "RESOURCE"}, {Name: "WHEN"}, {Name: "HOLDER"}, {Name: "STATE"},
-		{Name: "UNITS"}, {Name: "ID"}, {Name: "REASON", Flexible: true}}, rows)
+		{Name: "SLOTS"}, {Name: "UNITS"}, {Name: "ID"}, {Name: "REASON", Flexible: true}}, rows)
 }
 
 // span writes when a reservation is, by the clocks here.
@@ -185,7 +192,7 @@ minutes ago is shown, too, with the reason.`,
 		r, err := reservations.Get(ctx, c.Caller, args[0])
 		switch {
 		case err != nil:
-			return err
+			return explain(c, err)
 		case a.Output == cli.FormatJSON:
 			return a.PrintJSON(r)
 		case r.Why != "":
@@ -221,7 +228,7 @@ Your own reservations you may cancel; those of others who may break leases on th
 		for _, one := range args {
 			err := reservations.Cancel(ctx, c.Caller, one, c.Operator(), reason, v1.WithKey(id.New()))
 			if err != nil {
-				return err
+				return explain(c, err)
 			}
 			done = append(done, cancelled{one})
 			a.Say("cancelled %s", one)
@@ -236,6 +243,14 @@ Your own reservations you may cancel; those of others who may break leases on th
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+// explain says where to look for an id that is not known.
+func explain(c *cli.Conn, err error) error {
+	if errors.Is(err, leasehold.ErrNotFound) {
+		return cli.Hint(err, "see what is reserved: %s", c.Again("reservations"))
+	}
+	return err
 }
 
 // A cancelled reservation, as JSON shows it.

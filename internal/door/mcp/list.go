@@ -36,7 +36,7 @@ func (a *listing) serve(c *call) (any, error) {
 	if a.Holder != "" {
 		query.Filter.Holder = core.NewPattern(a.Holder)
 	}
-	answer := list{Warnings: c.warnings, Next: "What is not listed nobody holds. Whether it overlaps what "+
+	answer := list{Warnings: c.warnings, Next: "What is not listed nobody holds. Whether it overlaps what " +
 		"is, or is reserved, lease_acquire says."}
 	err = c.look(func(v core.View) {
 		found, next := v.Find(c.namespace, query)

@@ -139,17 +139,13 @@ func (b *bridge) serve(ctx context.Context) error {
 	for _, tool := range list.Tools {
 		server.AddTool(tool, b.forward)
 	}
-	err = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(b.app.Stdin), Writer: unclosed{b.app.Stdout}})
+	out := &output{out: b.app.Stdout}
+	err = server.Run(ctx, &sdk.IOTransport{Reader: newLines(b.app.Stdin, out), Writer: out})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil // it is the agent's program that ends the connection
 	}
 	return err
 }
-
-// unclosed is standard output, which is not the transport's to close: the program may still have something to say.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 // current is the connection that calls go over, until another one takes its place.
 func (b *bridge) current() *sdk.ClientSession {

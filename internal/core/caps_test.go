@@ -350,7 +350,7 @@ func TestIdleResourcesAreBounded(t *testing.T) {
 }
 
 // TestARestThatSomebodyWaitsForIsNotForgotten lets a rest be over, and its resource be the one to forget, before a tick
-// came: whoever waits for that has its turn all the same.
+// came: those who wait for it still get their turn.
 func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	s := NewAt(NewestLevel)

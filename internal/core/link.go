@@ -170,7 +170,7 @@ type putting struct {
 	write  record.Write
 	from   writing
 	before bool
-	stands bool // for whoever has the resource, from now on
+	stands bool // the record shows the resource's holder from now on
 
 	link    *Link
 	ttl     time.Duration // of a claim that is renewed

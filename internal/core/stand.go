@@ -17,7 +17,7 @@ func (sp *space) stands(path string) bool {
 }
 
 // mayStand reports whether a record may stand for the holder of a resource: the asker may see who that is, and there is
-// no mirror. Whoever may not see it still puts the record, and it stands for nobody.
+// no mirror. A caller that may not see it can still put the record, which then shows no holder.
 func (s *State) mayStand(sp *space, path string) bool {
 	return sp.mirrored(path) == "" && (s.permit == nil || s.permit.May(access.Read, sp.name, path, nil))
 }
@@ -102,7 +102,7 @@ func (s *State) keepHolder(sp *space, p *putting) {
 	}
 }
 
-// standing reports whether a claim shows by a record that stands for whoever has its resource.
+// standing reports whether a claim is shown by a record that stands for the holder of its resource.
 func (c *Claim) standing() bool {
 	f := c.face()
 	return f != nil && f.Made && f.Stay

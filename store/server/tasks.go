@@ -46,7 +46,7 @@ func (s *Store) ListTasks(ctx context.Context, prefix string) (all []leasehold.T
 
 // taskOf returns a task as the dictionary has it. Its order among others stays the server's.
 func taskOf(t *tasks.Task) leasehold.Task {
-	state, _ := leasehold.ParseTaskState(t.State) // a state that a later server may have is none that we know
+	state, _ := leasehold.ParseTaskState(t.State) // newer servers may have states unknown here
 	return leasehold.Task{Namespace: t.Namespace, Path: t.Path, State: state, Priority: t.Priority,
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Lease: t.Lease, Holder: t.Holder,
 		Token: leasehold.Token(t.Token), Result: t.Result, Changed: t.Changed.Time}

@@ -40,8 +40,8 @@ type Link struct {
 	Take bool
 }
 
-// Claims reports whether the put claims the resource. A link without an id does not: by it a record stands for whoever
-// has the resource, and nothing else.
+// Claims reports whether the put claims the resource. A link without an id does not: it only makes the record show the
+// resource's holder.
 func (l *Link) Claims() bool { return l.ID != "" }
 
 // Endless is how long a put waits whose Link says Wait: until its claim ends.

@@ -232,7 +232,7 @@ func (r *releasing) withoutValue(limited error) (done bool, err error) {
 }
 
 // wasDone reports whether a try that nobody could tell the end of released the lock: that of the session was the last
-// to end, and was given back. A session that never had the lock, or lost it, released nothing, whoever has it now.
+// to end, and was given back. A session that never had the lock, or lost it, released nothing.
 func (r *releasing) wasDone() (bool, error) {
 	s, err := r.inUse(r.put.key)
 	return s.Last != nil && s.Last.Foreign == r.session && s.Last.How == leasehold.Released, err

@@ -32,7 +32,7 @@ type Engine interface {
 	// Read calls fn with a state that has every command whose answer anybody had
 	// before Read was called. The view is good until fn returns, and nothing else
 	// is applied in the meantime: fn must be quick and keep no part of the view
-	// itself.
+	// itself. In a context of WithStale the state may lack the newest commands.
 	Read(ctx context.Context, fn func(core.View)) error
 
 	// Level returns the level of the rules by which this node's state decides. What needs a

@@ -144,8 +144,9 @@ const (
 func (c *call) follow(ctx context.Context, filter engine.Filter, from engine.Position) error {
 	backend := c.door.backend
 	var since time.Time // there is no leader; zero: there is one
-	for {
-		began, err := c.followOnce(ctx, filter, from)
+	// The request has read already, so that the server it asks has all that was there when it came.
+	for stale := true; ; stale = false {
+		began, err := c.followOnce(ctx, stale, filter, from)
 		if !errors.Is(err, leasehold.ErrUnavailable) {
 			return err
 		}
@@ -159,9 +160,14 @@ func (c *call) follow(ctx context.Context, filter engine.Filter, from engine.Pos
 }
 
 // followOnce is follow while there is a leader. It reports whether there was one when it began.
-func (c *call) followOnce(ctx context.Context, filter engine.Filter, from engine.Position) (began bool, err error) {
+func (c *call) followOnce(
+	ctx context.Context, stale bool, filter engine.Filter, from engine.Position,
+) (began bool, err error) {
 	ctx, end := context.WithCancel(ctx) // a watch counts until then
 	defer end()
+	if stale {
+		ctx = engine.WithStale(ctx)
+	}
 	watcher, err := engine.Watch(ctx, c.door.backend.Engine(), filter, &from)
 	if err != nil {
 		return false, err
@@ -194,7 +200,11 @@ func (c *call) woken(ctx context.Context, seen uint64, err error, read func() (r
 	backend := c.door.backend
 	var gone *engine.GoneError
 	switch {
-	case err == nil, errors.As(err, &gone):
+	case err == nil:
+		// The news is known to this server, and so is all that was there when the request came.
+		c.ctx = engine.WithStale(c.ctx)
+		return read()
+	case errors.As(err, &gone):
 		return read()
 	case c.r.Context().Err() != nil:
 		return result{}, engine.Unavailable("the client left while it waited")

@@ -27,11 +27,19 @@ type faulty struct {
 	full   bool               // nothing can be written
 	down   atomic.Bool        // nothing can be read
 	reads  atomic.Int64
+	asked  atomic.Int64   // reads that ask other servers
+	behind *memory.Engine // what this server has; nil: all that there is
 }
 
 func (f *faulty) Read(ctx context.Context, fn func(core.View)) error {
 	if f.reads.Add(1); f.down.Load() {
 		return engine.Unavailable("no leader")
+	}
+	switch {
+	case !engine.IsStale(ctx):
+		f.asked.Add(1)
+	case f.behind != nil:
+		return f.behind.Read(ctx, fn)
 	}
 	return f.Engine.Read(ctx, fn)
 }

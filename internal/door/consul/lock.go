@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"context"
 	"errors"
 	"strconv"
 
@@ -40,8 +41,9 @@ type acquire struct {
 	session string
 	id      string // of the lease that is asked for
 
-	token leasehold.Token  // of the lease that it got
-	held  *leasehold.Error // or why it got none
+	looked bool             // once
+	token  leasehold.Token  // of the lease that it got
+	held   *leasehold.Error // or why it got none
 }
 
 // step looks who has the key, and asks for it.
@@ -49,7 +51,7 @@ type acquire struct {
 // The lease has the same id in all tries that may have happened, so that a try which did, although nobody could tell,
 // is found again. That of an earlier request of the same session is found by the session.
 func (a *acquire) step(bool) (done bool, err error) {
-	s, now, err := a.look()
+	s, now, err := a.lookFirst()
 	if err != nil {
 		return false, err
 	}
@@ -96,11 +98,26 @@ func (a *acquire) keep(now *leasehold.Record) (done bool, err error) {
 	return true, nil
 }
 
+// lookFirst is look, which the first time asks no other server: what a session is does not change, and the command
+// finds out whether it is still there and who has the key. A server that is behind, and has not heard of the session,
+// asks after all.
+func (a *acquire) lookFirst() (s session, now *leasehold.Record, err error) {
+	if !a.looked {
+		a.looked = true
+		if s, now, err = a.lookBy(engine.WithStale(a.ctx)); err == nil {
+			return s, now, nil
+		}
+	}
+	return a.look()
+}
+
 // look reads the session and the key.
-func (a *acquire) look() (s session, now *leasehold.Record, err error) {
+func (a *acquire) look() (session, *leasehold.Record, error) { return a.lookBy(a.ctx) }
+
+func (a *acquire) lookBy(ctx context.Context) (s session, now *leasehold.Record, err error) {
 	var found leasehold.Session
 	var failure *leasehold.Error
-	err = a.call.look(func(v core.View) {
+	err = a.door.backend.Read(ctx, func(v core.View) {
 		if found, failure = v.Session(a.namespace(), a.session); failure == nil {
 			now, _ = v.Record(a.namespace(), a.put.key, 0)
 		}

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -185,7 +186,11 @@ func (c *call) destroySession() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.session(id)
+	// What a session is does not change: any server may say. The command finds out whether it is still there.
+	s, err := c.session(engine.WithStale(c.ctx), id)
+	if err != nil {
+		s, err = c.session(c.ctx, id)
+	}
 	if errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost) {
 		return c.send(true)
 	}
@@ -200,10 +205,10 @@ func (c *call) destroySession() error {
 }
 
 // session reads one session.
-func (c *call) session(id string) (s session, err error) {
+func (c *call) session(ctx context.Context, id string) (s session, err error) {
 	var found leasehold.Session
 	var failure *leasehold.Error
-	if err := c.look(func(v core.View) { found, failure = v.Session(c.namespace(), id) }); err != nil {
+	if err := c.door.backend.Read(ctx, func(v core.View) { found, failure = v.Session(c.namespace(), id) }); err != nil {
 		return s, err
 	}
 	if failure != nil {

@@ -200,6 +200,7 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 			e.Leave(0)
 			done <- err
 		},
+		Stale: engine.IsStale(ctx),
 	}
 	if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
 		return err

@@ -36,8 +36,9 @@ func (c *Call) Answer(a core.Answer, err error) {
 
 // A ReadCall is a read, and where its end is reported.
 type ReadCall struct {
-	Read func(core.View)
-	Done func(error)
+	Read  func(core.View)
+	Done  func(error)
+	Stale bool // what this node has applied will do
 
 	since uint64 // the tick at which it came
 }

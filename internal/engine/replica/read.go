@@ -57,6 +57,9 @@ func (n *Node) acceptReads(calls []ReadCall) {
 	for i := range calls {
 		calls[i].since = n.ticks
 	}
+	if calls = n.acceptStale(calls); len(calls) == 0 {
+		return
+	}
 	if last := len(n.rounds) - 1; n.plants(ReadJoinsRound) && last >= 0 {
 		n.rounds[last].calls = append(n.rounds[last].calls, calls...)
 		return
@@ -67,6 +70,28 @@ func (n *Node) acceptReads(calls []ReadCall) {
 		return
 	}
 	n.reads = append(n.reads, calls...)
+}
+
+// acceptStale serves readers to whom it does not matter what other nodes know, behind those who may be served already,
+// and returns the rest.
+func (n *Node) acceptStale(calls []ReadCall) []ReadCall {
+	var stale []ReadCall
+	rest := slices.DeleteFunc(calls, func(c ReadCall) bool {
+		if c.Stale {
+			stale = append(stale, c)
+		}
+		return c.Stale
+	})
+	if len(stale) == 0 {
+		return rest
+	}
+	ready := slices.IndexFunc(n.answered, func(r readyRead) bool { return r.index > n.applied })
+	if ready < 0 {
+		ready = len(n.answered)
+	}
+	n.answered = slices.Insert(n.answered, ready, readyRead{calls: stale})
+	n.serveReads()
+	return rest
 }
 
 // ask begins a round for the readers that came since the last one, or asks again for those

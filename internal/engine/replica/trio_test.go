@@ -253,6 +253,34 @@ func TestAFollowerPassesCommandsOnAndAnswersFromItsOwnLog(t *testing.T) {
 	}
 }
 
+// A stale read is served by what the node has, also where nobody can be asked; others wait for a leader.
+func TestAStaleReadAsksNobody(t *testing.T) {
+	x := newTrio(t)
+	last := x.members[2]
+	last.call(lease("r", time.Minute))
+	x.run()
+	x.cut = func(from, to uint64) bool { return from == 3 || to == 3 }
+	x.members[0].call(lease("s", time.Minute))
+	x.run()
+	var seen [2]int
+	var told [2]bool
+	stale := func(v core.View) {
+		seen = [2]int{v.Status("default", "r", 0).Holding, v.Status("default", "s", 0).Holding}
+	}
+	last.node.Step(Reads{
+		{Read: func(core.View) {}, Done: func(error) { told[0] = true }},
+		{Read: stale, Stale: true, Done: func(err error) { told[1] = err == nil }},
+	})
+	if told != [2]bool{false, true} || seen != [2]int{1, 0} {
+		t.Errorf("told %v, and seen %v", told, seen)
+	}
+	x.cut = nil
+	x.ticks(60)
+	if !told[0] {
+		t.Error("a read that asks others was never answered")
+	}
+}
+
 func TestWhatALostLeaderMayHaveGotIsUndecided(t *testing.T) {
 	x := newTrio(t)
 	x.cut = func(from, to uint64) bool { return from == 1 || to == 1 }

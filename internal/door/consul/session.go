@@ -208,7 +208,8 @@ func (c *call) destroySession() error {
 func (c *call) session(ctx context.Context, id string) (s session, err error) {
 	var found leasehold.Session
 	var failure *leasehold.Error
-	if err := c.door.backend.Read(ctx, func(v core.View) { found, failure = v.Session(c.namespace(), id) }); err != nil {
+	err = c.door.backend.Read(ctx, func(v core.View) { found, failure = v.Session(c.namespace(), id) })
+	if err != nil {
 		return s, err
 	}
 	if failure != nil {

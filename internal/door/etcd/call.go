@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/grpcconn"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -106,7 +107,9 @@ func (s *called) Context() context.Context { return s.ctx }
 func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, error) {
 	c := &call{rpc: d.calls[method], door: d, engine: d.backend.Witness(), ctx: ctx, stream: stream, began: time.Now()}
 	c.needsLeader = sent(ctx, "hasleader") == "true"
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+	if own := grpcconn.FromContext(ctx); own != nil {
+		c.address = own.From()
+	} else if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		c.address = p.Addr.String()
 	}
 	switch {
@@ -159,6 +162,9 @@ func secretOf(ctx context.Context) string {
 
 // sent returns what a client sent with a call under a key.
 func sent(ctx context.Context, key string) string {
+	if own := grpcconn.FromContext(ctx); own != nil {
+		return own.Sent(key)
+	}
 	if all := metadata.ValueFromIncomingContext(ctx, key); len(all) > 0 {
 		return all[0]
 	}
@@ -167,16 +173,13 @@ func sent(ctx context.Context, key string) string {
 
 // certificateOf returns the certificate of a client, if the handshake verified it.
 func certificateOf(ctx context.Context) *x509.Certificate {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return nil
-	}
 	var state *tls.ConnectionState
-	switch info := p.AuthInfo.(type) {
-	case credentials.TLSInfo: // by way of net/http
-		state = &info.State
-	case *carried:
-		state = info.state
+	if conn := connOf(ctx); conn != nil {
+		state = conn.state
+	} else if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			state = &info.State
+		}
 	}
 	if state == nil || len(state.VerifiedChains) == 0 {
 		return nil
@@ -186,12 +189,12 @@ func certificateOf(ctx context.Context) *x509.Certificate {
 
 // connOf returns the connection that carries a call; nil if net/http has it.
 func connOf(ctx context.Context) *ownConn {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(*carried); ok {
-			return info.conn
-		}
+	own := grpcconn.FromContext(ctx)
+	if own == nil {
+		return nil
 	}
-	return nil
+	conn, _ := own.Conn().(*ownConn)
+	return conn
 }
 
 // origin is where the call comes from.

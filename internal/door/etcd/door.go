@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/grpcconn"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -58,9 +59,9 @@ type Door struct {
 	backend  *door.Backend
 	config   Config
 	calls    map[string]*rpc
-	services []service
-	own      *grpc.Server // of the port of its own; nil: there is none
-	shared   *grpc.Server // of the port that doors share
+	services []grpcconn.Service
+	own      *grpcconn.Server // of the port of its own; nil: there is none
+	shared   *grpc.Server     // of the port that doors share
 
 	newest  atomic.Uint64 // revision that an answer of this server has shown
 	who     atomic.Pointer[identity]
@@ -76,12 +77,6 @@ type rpc struct {
 	account *telemetry.Verb
 }
 
-// A service is a part of the protocol, and what answers it.
-type service struct {
-	desc *grpc.ServiceDesc
-	impl any
-}
-
 // New returns a door to a backend.
 func New(b *door.Backend, config Config) *Door {
 	d := &Door{backend: b, config: config, calls: map[string]*rpc{}}
@@ -90,18 +85,18 @@ func New(b *door.Backend, config Config) *Door {
 	for _, o := range operations {
 		d.calls[o.method] = &rpc{o, requests.Verb("etcd-" + o.name)}
 	}
-	d.services = []service{
-		{&pb.KV_ServiceDesc, kvServer{Door: d}},
-		{&pb.Watch_ServiceDesc, watchServer{Door: d}},
-		{&pb.Lease_ServiceDesc, leaseServer{Door: d}},
-		{&pb.Cluster_ServiceDesc, clusterServer{Door: d}},
-		{&pb.Maintenance_ServiceDesc, maintenanceServer{Door: d}},
-		{&pb.Auth_ServiceDesc, authServer{Door: d}},
-		{&v3lockpb.Lock_ServiceDesc, lockServer{Door: d}},
-		{&v3electionpb.Election_ServiceDesc, electionServer{Door: d}},
-		{&grpc_health_v1.Health_ServiceDesc, healthServer{Door: d}},
+	d.services = []grpcconn.Service{
+		{Desc: &pb.KV_ServiceDesc, Impl: kvServer{Door: d}},
+		{Desc: &pb.Watch_ServiceDesc, Impl: watchServer{Door: d}},
+		{Desc: &pb.Lease_ServiceDesc, Impl: leaseServer{Door: d}},
+		{Desc: &pb.Cluster_ServiceDesc, Impl: clusterServer{Door: d}},
+		{Desc: &pb.Maintenance_ServiceDesc, Impl: maintenanceServer{Door: d}},
+		{Desc: &pb.Auth_ServiceDesc, Impl: authServer{Door: d}},
+		{Desc: &v3lockpb.Lock_ServiceDesc, Impl: lockServer{Door: d}},
+		{Desc: &v3electionpb.Election_ServiceDesc, Impl: electionServer{Door: d}},
+		{Desc: &grpc_health_v1.Health_ServiceDesc, Impl: healthServer{Door: d}},
 	}
-	d.shared = d.newServer()
+	d.shared = d.newShared()
 	return d
 }
 
@@ -109,7 +104,7 @@ func New(b *door.Backend, config Config) *Door {
 func (d *Door) Door() door.Door {
 	var routes []door.Route
 	for _, s := range d.services {
-		routes = append(routes, door.Route{Pattern: "/" + s.desc.ServiceName + "/", Handler: overHTTP{d}})
+		routes = append(routes, door.Route{Pattern: "/" + s.Desc.ServiceName + "/", Handler: overHTTP{d}})
 	}
 	routes = append(routes, d.gatewayRoutes()...)
 	return door.Door{HTTP: door.HTTP{Routes: routes, Refuse: d.refuse}}

@@ -39,15 +39,15 @@ type jsonCall struct {
 // gatewayRoutes returns a route for each path of the gateway, and one for what is none.
 func (d *Door) gatewayRoutes() (routes []door.Route) {
 	for _, s := range d.services {
-		for i := range s.desc.Methods {
-			m := &s.desc.Methods[i]
-			method := "/" + s.desc.ServiceName + "/" + m.MethodName
-			routes = append(routes, jsonCall{door: d, impl: s.impl, method: method, unary: m.Handler}.routes()...)
+		for i := range s.Desc.Methods {
+			m := &s.Desc.Methods[i]
+			method := "/" + s.Desc.ServiceName + "/" + m.MethodName
+			routes = append(routes, jsonCall{door: d, impl: s.Impl, method: method, unary: m.Handler}.routes()...)
 		}
-		for i := range s.desc.Streams {
-			m := &s.desc.Streams[i]
-			method := "/" + s.desc.ServiceName + "/" + m.StreamName
-			routes = append(routes, jsonCall{door: d, impl: s.impl, method: method, stream: m}.routes()...)
+		for i := range s.Desc.Streams {
+			m := &s.Desc.Streams[i]
+			method := "/" + s.Desc.ServiceName + "/" + m.StreamName
+			routes = append(routes, jsonCall{door: d, impl: s.Impl, method: method, stream: m}.routes()...)
 		}
 	}
 	unknown := func(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,383 @@
+package grpcconn
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+func keyValue(value []byte, times int) *mvccpb.KeyValue {
+	return &mvccpb.KeyValue{Value: bytes.Repeat(value, times)}
+}
+
+// A raw client writes frames as it likes.
+type raw struct {
+	*site
+	net.Conn
+	*http2.Framer
+	encoder *hpack.Encoder
+	block   bytes.Buffer
+	ended   chan struct{}
+
+	mu   sync.Mutex
+	seen []string // frames that came
+}
+
+// raw connects a client, which reads unless it is told not to.
+func (s *site) raw(reads bool) *raw {
+	s.Helper()
+	c := &raw{site: s, Conn: s.connect(), ended: make(chan struct{})}
+	c.encoder = hpack.NewEncoder(&c.block)
+	c.Framer = http2.NewFramer(c.Conn, bufio.NewReader(c.Conn))
+	c.AllowIllegalWrites = true
+	if reads {
+		go c.read()
+	}
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+func (c *raw) Write(b []byte) (int, error) { return c.Conn.Write(b) }
+func (c *raw) Close() error                { return c.Conn.Close() }
+
+func (c *raw) read() {
+	defer close(c.ended)
+	for {
+		f, err := c.ReadFrame()
+		if err != nil {
+			return
+		}
+		what := f.Header().Type.String()
+		switch f := f.(type) {
+		case *http2.RSTStreamFrame:
+			what += " " + f.ErrCode.String()
+		case *http2.GoAwayFrame:
+			what += " " + f.ErrCode.String()
+		case *http2.PingFrame:
+			if f.IsAck() {
+				what += " answer"
+			}
+		case *http2.SettingsFrame, *http2.WindowUpdateFrame:
+			continue
+		}
+		c.mu.Lock()
+		c.seen = append(c.seen, what)
+		c.mu.Unlock()
+	}
+}
+
+// came returns the frames that came since it was last asked.
+func (c *raw) came() string {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() { c.seen = nil }()
+	return strings.Join(c.seen, ",")
+}
+
+// call writes the header of a call.
+func (c *raw) call(id uint32, end bool, fields ...string) {
+	if fields == nil {
+		fields = []string{":method", "POST", ":scheme", "http", ":path", "/etcdserverpb.KV/Range",
+			"content-type", "application/grpc"}
+	}
+	c.block.Reset()
+	for i := 0; i < len(fields); i += 2 {
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	c.writeBlock(id, end, c.block.Bytes())
+}
+
+// writeBlock writes a header that is encoded already.
+func (c *raw) writeBlock(id uint32, end bool, block []byte) {
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: end, EndHeaders: true})
+}
+
+// send makes a call with these bytes.
+func (c *raw) send(bytes ...byte) {
+	c.call(1, false)
+	_ = c.WriteData(1, true, bytes)
+}
+
+// message is one of gRPC, with so many bytes.
+func message(n int) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(n)), make([]byte, n)...)
+}
+
+// What is not as it should be ends the stream, or the connection, with the code that HTTP/2 has for it.
+func TestBadFrames(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(c *raw)
+		want string
+	}{
+		"an answer":  {func(c *raw) { c.send(message(0)...) }, "HEADERS,DATA,HEADERS"},
+		"no message": {func(c *raw) { c.call(1, true) }, "HEADERS"},
+		"no gRPC":    {func(c *raw) { c.call(1, true, ":method", "GET", ":path", "/health") }, "HEADERS"},
+		"a GET": {func(c *raw) {
+			c.call(1, true, ":method", "GET", "content-type", "application/grpc")
+		}, "HEADERS"},
+		"compression":             {func(c *raw) { c.send(1, 0, 0, 0, 0) }, "HEADERS"},
+		"bytes that are no proto": {func(c *raw) { c.send(0, 0, 0, 0, 1, 0xff) }, "HEADERS"},
+		"half a message":          {func(c *raw) { c.send(0, 0, 0, 1, 0, 1) }, "HEADERS"},
+		"half a prefix":           {func(c *raw) { c.send(0, 0) }, "HEADERS"},
+		"a bad timeout": {func(c *raw) {
+			c.call(1, true, ":method", "POST", "content-type", "application/grpc", "grpc-timeout", "soon")
+		}, "HEADERS"},
+		"a large header": {func(c *raw) {
+			c.call(1, true, ":path", "/x/y", "a", strings.Repeat("x", 12<<10))
+			for id := uint32(3); id < 9; id += 2 { // each names the large field many times
+				c.writeBlock(id, true, bytes.Repeat([]byte{0x80 | 62}, 100))
+			}
+		}, "HEADERS,HEADERS,HEADERS,HEADERS"},
+
+		"an even stream":      {func(c *raw) { c.call(2, true) }, "GOAWAY PROTOCOL_ERROR"},
+		"data of no stream":   {func(c *raw) { _ = c.WriteData(1, true, nil) }, "GOAWAY PROTOCOL_ERROR"},
+		"reset of no stream":  {func(c *raw) { _ = c.WriteRSTStream(1, 0) }, "GOAWAY PROTOCOL_ERROR"},
+		"window of no stream": {func(c *raw) { _ = c.WriteWindowUpdate(1, 1) }, "GOAWAY PROTOCOL_ERROR"},
+		"no window":           {func(c *raw) { _ = c.WriteWindowUpdate(0, 0) }, "GOAWAY PROTOCOL_ERROR"},
+		"a window too wide":   {func(c *raw) { _ = c.WriteWindowUpdate(0, 1<<31-1) }, "GOAWAY FLOW_CONTROL_ERROR"},
+		"a bad setting": {func(c *raw) {
+			_ = c.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
+		}, "GOAWAY PROTOCOL_ERROR"},
+		"a bad header block": {func(c *raw) { c.writeBlock(1, true, []byte{0xff}) }, "GOAWAY COMPRESSION_ERROR"},
+		"a frame too large": {func(c *raw) {
+			_, _ = c.Write([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1})
+		}, "GOAWAY FRAME_SIZE_ERROR"},
+		"a field in capitals":     {func(c *raw) { c.call(1, true, "Path", "x") }, "GOAWAY PROTOCOL_ERROR"},
+		"a pseudo field too late": {func(c *raw) { c.call(1, true, "te", "x", ":path", "x") }, "GOAWAY PROTOCOL_ERROR"},
+		"data in a half header": {func(c *raw) {
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1})
+			_ = c.WriteData(1, true, nil)
+		}, "GOAWAY PROTOCOL_ERROR"},
+		"a push": {func(c *raw) {
+			_ = c.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true})
+		}, "GOAWAY PROTOCOL_ERROR"},
+		"a stream's window too wide": {func(c *raw) {
+			c.call(1, false)
+			_ = c.WriteWindowUpdate(1, 1<<31-1)
+		}, "RST_STREAM FLOW_CONTROL_ERROR"},
+		"a header that never ends": {func(c *raw) {
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1})
+			for range 10 {
+				_ = c.WriteContinuation(1, false, make([]byte, 16<<10))
+			}
+		}, "GOAWAY ENHANCE_YOUR_CALM"},
+		"data after the end": {func(c *raw) {
+			c.echo.let = make(chan struct{})
+			c.call(1, false)
+			_ = c.WriteData(1, true, message(0))
+			_ = c.WriteData(1, true, nil)
+		}, "RST_STREAM STREAM_CLOSED"},
+		"more than the window": {func(c *raw) {
+			c.call(1, false)
+			_ = c.WriteData(1, false, []byte{0, 0, 0x10, 0, 0}) // of a megabyte
+			for range 80 {
+				_ = c.WriteData(1, false, make([]byte, 16<<10))
+			}
+		}, "RST_STREAM FLOW_CONTROL_ERROR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *site) {
+				c := s.raw(true)
+				_ = c.WriteSettings()
+				test.do(c)
+				if got := c.came(); got != test.want {
+					t.Errorf("the answer is %q, want %q", got, test.want)
+				}
+				_ = c.Close()
+			})
+		})
+	}
+}
+
+// A client that does not begin as it should is sent away.
+func TestBadBeginnings(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(true)
+		_ = c.WritePing(false, [8]byte{})
+		<-c.ended
+		silent := s.raw(true)
+		began := time.Now()
+		<-silent.ended
+		if took := time.Since(began); took != testSlow {
+			t.Errorf("a silent client was sent away after %v", took)
+		}
+	})
+}
+
+// A ping is answered after a moment, and two at once: nobody measures with the second one.
+func TestPings(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		_ = c.WritePing(false, [8]byte{1})
+		if got := c.came(); got != "" {
+			t.Errorf("at once, %q", got)
+		}
+		time.Sleep(pingWait)
+		if got := c.came(); got != "PING answer" {
+			t.Errorf("after a moment, %q", got)
+		}
+		_ = c.WritePing(false, [8]byte{1})
+		_ = c.WritePing(false, [8]byte{2})
+		if got := c.came(); got != "PING answer,PING answer" {
+			t.Errorf("of two, %q", got)
+		}
+		_ = c.Close()
+	})
+}
+
+// A quiet client is asked whether it is there, and sent away if it does not say so.
+func TestQuietClients(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		for range 3 {
+			time.Sleep(testPing + time.Second)
+			got := c.came()
+			if got == "" { // it has just spoken
+				time.Sleep(testPing)
+				got = c.came()
+			}
+			if got != "PING" {
+				t.Fatalf("it was sent %q", got)
+			}
+			_ = c.WritePing(true, [8]byte{})
+		}
+		began := time.Now()
+		<-c.ended
+		if took := time.Since(began); took > 3*testPing {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A client that does not read costs no more than so much, whatever it asks for, and not for ever.
+func TestClientsThatDoNotRead(t *testing.T) {
+	for name, ask := range map[string]func(c *raw, i uint32) error{
+		"pings":    func(c *raw, _ uint32) error { return c.WritePing(false, [8]byte{1}) },
+		"settings": func(c *raw, _ uint32) error { return c.WriteSettings() },
+		"resets":   func(c *raw, i uint32) error { c.call(2*i+1, true); return c.WriteWindowUpdate(2*i+1, 1<<31-1) },
+		"errors":   func(c *raw, i uint32) error { c.call(2*i+1, true); return nil },
+		"answers":  func(c *raw, i uint32) error { c.call(2*i+1, false); return c.WriteData(2*i+1, true, message(0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *site) {
+				c := s.raw(false)
+				_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
+				_ = c.WriteSettings()
+				began := time.Now()
+				for i := range uint32(100_000) {
+					if err := ask(c, i); err != nil {
+						break
+					}
+					if time.Since(began) > 2*testSlow {
+						break
+					}
+				}
+				if took := time.Since(began); took < testSlow || took > testSlow+time.Second {
+					t.Errorf("it was sent away after %v", took)
+				}
+				_ = c.Close()
+			})
+		})
+	}
+}
+
+// A client that begins calls and gives them up at once has no more of them under way than it may.
+func TestRapidResets(t *testing.T) {
+	inBubble(t, func(s *site) {
+		s.echo.let = make(chan struct{})
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		for id := uint32(1); id < 2000; id += 2 {
+			c.call(id, false)
+			_ = c.WriteData(id, true, message(0))
+			_ = c.WriteRSTStream(id, http2.ErrCodeCancel)
+		}
+		synctest.Wait()
+		if s.echo.begun != s.echo.ended {
+			t.Errorf("of %d calls, %d ended", s.echo.begun, s.echo.ended)
+		}
+		for id := uint32(2001); id < 4000; id += 2 {
+			c.call(id, false)
+			_ = c.WriteData(id, true, message(0))
+		}
+		synctest.Wait()
+		if n := s.echo.begun - s.echo.ended; n != s.server.MaxStreams {
+			t.Errorf("%d calls are under way", n)
+		}
+		if got := c.came(); !strings.HasSuffix(got, "RST_STREAM REFUSED_STREAM") {
+			t.Errorf("the last one was not refused: %q", got)
+		}
+		_ = c.Close()
+	})
+}
+
+// Parts of messages that never come to an end are held only up to so many bytes.
+func TestUnfinishedMessages(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		part := make([]byte, 16<<10)
+		for id := uint32(1); id < 2*64; id += 2 {
+			c.call(id, false)
+			_ = c.WriteData(id, false, binary.BigEndian.AppendUint32([]byte{0}, testMost))
+			for range (testMost - 1) / len(part) {
+				_ = c.WriteData(id, false, part)
+			}
+			synctest.Wait()
+		}
+		if !strings.Contains(c.came(), "HEADERS") {
+			t.Error("none was refused")
+		}
+		_ = c.Close()
+	})
+}
+
+// No bytes bring a connection to anything but its end.
+func FuzzConn(f *testing.F) {
+	var b bytes.Buffer
+	c := &raw{Framer: http2.NewFramer(&b, nil)}
+	c.encoder = hpack.NewEncoder(&c.block)
+	_ = c.WriteSettings()
+	c.call(1, false)
+	_ = c.WriteData(1, true, message(3))
+	c.call(3, false, ":method", "POST", ":path", "/etcdserverpb.Watch/Watch", "content-type", "application/grpc",
+		"grpc-timeout", "1S")
+	_ = c.WriteData(3, false, message(2)[:4])
+	_ = c.WriteWindowUpdate(3, 100)
+	_ = c.WritePing(false, [8]byte{})
+	_ = c.WriteRSTStream(3, 0)
+	f.Add(b.Bytes())
+	f.Add(b.Bytes()[:b.Len()/2])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		inBubble(t, func(s *site) {
+			c := s.raw(true)
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+			if _, err := c.Write(b); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+				var timeout net.Error
+				if !errors.As(err, &timeout) {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+			_ = c.Close()
+			s.served.Wait()
+		})
+	})
+}

@@ -1,0 +1,108 @@
+package grpcconn
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Config is what a Server answers, and how long it waits for clients.
+type Config struct {
+	Services []Service
+	Unary    grpc.UnaryServerInterceptor
+	Stream   grpc.StreamServerInterceptor
+
+	MaxRequest int // bytes of one message
+	MaxStreams int // calls that are under way on one connection
+
+	// PingTime is how long a client may be quiet before it is asked whether it is there. After as long again its
+	// connection is closed.
+	PingTime  time.Duration
+	SlowTime  time.Duration // that a client may take for what it is sent, before its connection is closed
+	DrainTime time.Duration // between the end of the context and the moment when clients are told to go elsewhere
+
+	Greeted func(net.Conn) // is called when a client has shown that it speaks the protocol
+}
+
+// A Service is one service, and what answers it.
+type Service struct {
+	Desc *grpc.ServiceDesc
+	Impl any
+}
+
+// A Server answers gRPC on any number of connections.
+type Server struct {
+	Config
+	methods map[string]*method
+	crew    crew
+}
+
+// A method is one call that can be made.
+type method struct {
+	impl   any
+	unary  grpc.MethodHandler // nil: it is a stream
+	stream grpc.StreamHandler
+	info   *grpc.StreamServerInfo // of a stream
+}
+
+// NewServer returns a server.
+func NewServer(config Config) *Server {
+	s := &Server{Config: config, methods: map[string]*method{}}
+	for _, service := range config.Services {
+		prefix := "/" + service.Desc.ServiceName + "/"
+		for _, m := range service.Desc.Methods {
+			s.methods[prefix+m.MethodName] = &method{impl: service.Impl, unary: m.Handler}
+		}
+		for _, m := range service.Desc.Streams {
+			name := prefix + m.StreamName
+			info := grpc.StreamServerInfo{
+				FullMethod: name, IsClientStream: m.ClientStreams, IsServerStream: m.ServerStreams,
+			}
+			s.methods[name] = &method{impl: service.Impl, stream: m.Handler, info: &info}
+		}
+	}
+	return s
+}
+
+// Serve answers on a connection until that ends, and with it all calls. When the context does, the client is told to
+// go elsewhere, and the connection ends with its last call.
+func (s *Server) Serve(ctx context.Context, nc net.Conn) {
+	c := newConn(s, nc)
+	c.work = s.crew.join()
+	defer s.crew.leave()
+	drain := time.AfterFunc(time.Hour, c.goAway)
+	drain.Stop()
+	defer drain.Stop()
+	defer context.AfterFunc(ctx, func() { drain.Reset(s.DrainTime) })()
+	c.end(c.serve())
+	c.calls.Wait()
+}
+
+// unknown is what a client is told that calls what is not there.
+func (s *Server) unknown(path string) error {
+	service, name, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if !ok || !strings.HasPrefix(path, "/") {
+		return status.Error(codes.Unimplemented, fmt.Sprintf("malformed method name: %q", brief(path)))
+	}
+	for _, known := range s.Services {
+		if known.Desc.ServiceName == service {
+			return status.Errorf(codes.Unimplemented, "unknown method %v for service %v", brief(name), service)
+		}
+	}
+	return status.Errorf(codes.Unimplemented, "unknown service %v", brief(service))
+}
+
+// brief shortens what a client sent, for an answer.
+func brief(s string) string {
+	const most = 128
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

@@ -228,7 +228,16 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	return s.let(sp, c, items, claims, blocked)
+	s.let(sp, c, items, claims, blocked)
+	return s.askedAnswer(sp, claims)
+}
+
+// askedAnswer shows what a request has got: its leases, or its place in the queue.
+func (s *State) askedAnswer(sp *space, claims []*Claim) Answer {
+	if claims[0].waiting() {
+		return s.waiterAnswer(sp, claims[0])
+	}
+	return s.leasesAnswer(sp, claims)
 }
 
 // admissible says why claims can be neither granted nor wait. blocked is what they would have to wait for; nil if they
@@ -261,7 +270,7 @@ func (s *State) admissible(
 
 // let grants all claims of a request or, if they are blocked, queues them. From here on nothing is refused: everything
 // below happens, or the whole request would be half done.
-func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) Answer {
+func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) {
 	s.mirrorClaims(sp, claims)
 	for i, claim := range claims {
 		s.bind(sp, claim)
@@ -282,7 +291,7 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 			s.stir(sp, c.Resource) // units are kept for it where it can begin first, and no longer those of the plan
 		}
 		s.work.take(s.forecastCost(sp, blocked))
-		return s.waiterAnswer(sp, claims[0])
+		return
 	}
 	for i, claim := range claims {
 		taken := Resource{Path: claim.Resource}
@@ -295,7 +304,6 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 	for _, claim := range claims {
 		s.lookAgain(sp, claim)
 	}
-	return s.leasesAnswer(sp, claims)
 }
 
 // blocked returns the first resource that cannot be granted now; nil if all can.

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -78,7 +79,7 @@ func (s *State) session(sp *space, session *Session) leasehold.Session {
 		Namespace: sp.name, ID: session.ID, TTL: session.TTL, Labels: session.Labels,
 		Remaining: time.Duration(max(0, session.Expires-s.now)), Opened: calendar(session.OpenedWall),
 		Expires: s.moment(session.Expires),
-		Claims:  session.Claims, Interventions: session.touched().Count, Intervened: session.touched().IDs,
+		Claims:  session.Claims, Interventions: session.touched().Count, Intervened: slices.Clip(session.touched().IDs),
 	}
 }
 

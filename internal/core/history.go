@@ -67,10 +67,18 @@ func (s *State) emit(sp *space, e *leasehold.Event) {
 	e.Namespace, e.Revision, e.At = sp.name, s.revise(sp), calendar(s.wall)
 	e.N = sp.n
 	sp.n++
+	s.roomForEvents(1)
 	s.events = append(s.events, e)
 	s.record(sp, e)
 	for s.totals.historyBytes > maxHistory {
 		s.dropOldest()
+	}
+}
+
+// roomForEvents makes room for so many more events. A command that makes one often makes another.
+func (s *State) roomForEvents(more int) {
+	if cap(s.events)-len(s.events) < more {
+		s.events = slices.Grow(s.events, max(more, 4))
 	}
 }
 

@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/tidwall/btree"
 )
@@ -41,7 +40,8 @@ func (s *State) intervene(sp *space, c *Claim) {
 	before := session.touched()
 	first := max(0, len(before.IDs)-maxIntervened+1)
 	told := *session
-	told.Touched = &Touched{before.Count + 1, append(slices.Clone(before.IDs[first:]), c.ID)}
+	// As in a fifo, copies share one array: an older one never sees what is behind its own end.
+	told.Touched = &Touched{before.Count + 1, append(before.IDs[first:], c.ID)}
 	sp.sessions.Set(told.ID, &told)
 }
 

@@ -175,7 +175,7 @@ type putting struct {
 	link    *Link
 	ttl     time.Duration // of a claim that is renewed
 	asks    *Acquire      // for a claim that is new
-	claims  []*Claim      // that one
+	claim   *Claim        // that one
 	blocked *Resource     // what is in its way
 	own     string        // or the id of the claim that the record is the face of already
 	keeps   string        // or of the one that it stays the face of, whatever that is
@@ -228,8 +228,8 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 	if failure != nil {
 		return p, failure
 	}
-	p.claims = []*Claim{claims[0]} // the list is used again for the next
-	p.claims[0].setFace(&Face{Path: p.write.Path, Stay: l.Stay})
+	p.claim = claims[0] // the list is used again for the next
+	p.claim.setFace(&Face{Path: p.write.Path, Stay: l.Stay})
 	if failure := sp.roomIn(p.write.Session, 2); failure != nil {
 		return p, failure
 	}
@@ -237,7 +237,7 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 		p.takes = claim.ID
 		return p, s.mayTakeFrom(sp, claim, l)
 	}
-	if p.blocked, failure = s.admissible(sp, p.asks, items, p.claims); failure != nil {
+	if p.blocked, failure = s.admissible(sp, p.asks, items, claims); failure != nil {
 		return p, failure
 	}
 	switch {
@@ -318,7 +318,8 @@ func (s *State) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
 		claim = s.takeFrom(sp, p)
 	case p.asks != nil:
 		s.beginMirror(sp, p.link)
-		s.let(sp, p.asks, p.asks.Items(), p.claims, p.blocked)
+		s.room.claims = append(s.room.claims[:0], p.claim)
+		s.let(sp, p.asks, p.asks.Items(), s.room.claims, p.blocked)
 		if p.blocked != nil {
 			s.stir(sp, p.link.Resource) // it may have become free by what else the command does
 		}
@@ -371,7 +372,7 @@ func (s *State) confirm(sp *space, p putting) *Claim {
 func (s *State) takeFrom(sp *space, p putting) *Claim {
 	claim, _ := sp.claims.Get(p.takes)
 	over := new(s.hold(sp, claim, s.now))
-	taken := *p.claims[0]
+	taken := *p.claim
 	was, t := claim.terms(), taken.terms()
 	t.BreakAt, t.BreakBy, t.BreakReason, t.ChangedWall = was.BreakAt, was.BreakBy, was.BreakReason, s.wall
 	t.Units = was.Units

@@ -10,7 +10,6 @@ type taking struct {
 	gained  int      // leases that are taken from others
 	links   int      // claims that come with records
 	waiters []*Claim // those of them that wait
-	granted []string // the resources that are taken at once
 }
 
 func (s *State) taking(sp *space, todo *plan) (t taking) {
@@ -18,17 +17,16 @@ func (s *State) taking(sp *space, todo *plan) (t taking) {
 	for i := range todo.puts {
 		p := &todo.puts[i]
 		switch claim, _ := sp.claims.Get(p.takes); {
-		case len(p.claims) == 0:
+		case p.claim == nil:
 			continue
 		case claim != nil && s.gains(sp, claim):
 			t.gained++
 		case claim != nil:
 		case p.blocked != nil:
 			t.tally.waiters++
-			t.waiters = append(t.waiters, p.claims[0])
+			t.waiters = append(t.waiters, p.claim)
 		default:
 			t.leases++
-			t.granted = append(t.granted, p.claims[0].Resource)
 		}
 		t.links++
 	}
@@ -51,7 +49,7 @@ func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
 		return failure
 	}
 	for i := range todo.puts {
-		if p := &todo.puts[i]; len(p.claims) > 0 { // as if all were of this session: few transactions are so large
+		if p := &todo.puts[i]; p.claim != nil { // as if all were of this session: few transactions are so large
 			if failure := sp.roomIn(p.write.Session, 2*t.links+len(todo.claims)); failure != nil {
 				return failure
 			}
@@ -63,14 +61,19 @@ func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
 // overtakes refuses to take at once what others wait for with a lower priority, if the transaction does anything else
 // to claims: when that ends one, it may be all that the others were waiting for, and they have the resource first.
 func (s *State) overtakes(sp *space, todo *plan, t *taking) *leasehold.Error {
-	resources := t.granted
+	if todo.ends == 0 && len(todo.released) == 0 && len(t.waiters) == 0 {
+		return nil
+	}
+	var resources []string
+	for i := range todo.puts {
+		if p := &todo.puts[i]; p.claim != nil && p.takes == "" && p.blocked == nil {
+			resources = append(resources, p.claim.Resource)
+		}
+	}
 	if todo.ends > 0 {
 		for _, c := range todo.claims { // which come before whatever is released
 			resources = append(resources, c.Resource)
 		}
-	}
-	if todo.ends == 0 && len(todo.released) == 0 && len(t.waiters) == 0 {
-		return nil
 	}
 	for _, path := range resources {
 		if r, ok := sp.resources.Get(path); ok && r.Waiting > 0 {

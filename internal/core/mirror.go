@@ -167,7 +167,7 @@ func notMirrored(path, why string) *leasehold.Error {
 // claimsOn calls yield with the exclusive lease on a resource, and then with its waiters in their order, until it
 // returns false.
 func (sp *space) claimsOn(r *Resource, yield func(*Claim) bool) {
-	if c, ok := sp.claims.Get(r.Claim); ok && !yield(c) {
+	if c, ok := sp.claims.Get(r.Claim); ok && !yield(c) || r.Waiting == 0 {
 		return
 	}
 	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool { return c.Resource == r.Path && yield(c) })

@@ -70,17 +70,17 @@ type branch struct {
 	compared  []Compare
 	succeeded bool
 	list      []Op
-	nested    []*branch // of the nested ones in the list, in their order
+	nested    []branch // of the nested ones in the list, in their order
 }
 
 // choose makes all comparisons.
-func (s *State) choose(sp *space, c *Txn) (*branch, *leasehold.Error) {
+func (s *State) choose(sp *space, c *Txn) (b branch, refused *leasehold.Error) {
 	for i := range c.If {
 		if refused := incomparable(sp, &c.If[i]); refused != nil {
-			return nil, refused
+			return b, refused
 		}
 	}
-	b := &branch{compared: c.If, succeeded: true, list: c.Then}
+	b = branch{compared: c.If, succeeded: true, list: c.Then}
 	for i := range c.If {
 		b.succeeded = b.succeeded && s.holds(sp, &c.If[i])
 	}
@@ -93,36 +93,23 @@ func (s *State) choose(sp *space, c *Txn) (*branch, *leasehold.Error) {
 		}
 		nested, refused := s.choose(sp, b.list[i].Txn)
 		if refused != nil {
-			return nil, refused
+			return b, refused
 		}
 		b.nested = append(b.nested, nested)
 	}
 	return b, nil
 }
 
-// ops returns all operations that are to be done, in their order, without what only nests others.
-func (b *branch) ops() (list []*Op) {
+// ops appends all operations that are to be done, in their order, without what only nests others.
+func (b *branch) ops(list []*Op) []*Op {
 	nested := b.nested
 	for i := range b.list {
 		if b.list[i].Do != Nested {
 			list = append(list, &b.list[i])
 			continue
 		}
-		list = append(list, nested[0].ops()...)
+		list = nested[0].ops(list)
 		nested = nested[1:]
-	}
-	return list
-}
-
-// proven returns the comparisons that held of those who succeeded.
-func (b *branch) proven() (list []*Compare) {
-	if b.succeeded {
-		for i := range b.compared {
-			list = append(list, &b.compared[i])
-		}
-	}
-	for _, nested := range b.nested {
-		list = append(list, nested.proven()...)
 	}
 	return list
 }
@@ -130,6 +117,12 @@ func (b *branch) proven() (list []*Compare) {
 // answer puts the results of operations where these are. It takes them off the list.
 func (b *branch) answer(results *[]TxnResult) *TxnAnswer {
 	answer, nested := &TxnAnswer{Succeeded: b.succeeded}, b.nested
+	if len(nested) == 0 {
+		n := len(b.list)
+		answer.Results, *results = (*results)[:n:n], (*results)[n:]
+		return answer
+	}
+	answer.Results = make([]TxnResult, 0, len(b.list))
 	for i := range b.list {
 		if b.list[i].Do == Nested {
 			answer.Results = append(answer.Results, TxnResult{Txn: nested[0].answer(results)})

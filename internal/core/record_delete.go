@@ -48,7 +48,7 @@ func (s *State) maxDeleted() int {
 // drop deletes records.
 func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	s.work.take(len(doomed) / deletedPerUnit)
-	s.events = slices.Grow(s.events, len(doomed))
+	s.roomForEvents(len(doomed))
 	for _, r := range doomed {
 		if r.Lease == "" {
 			s.dropRecord(sp, r, 0)
@@ -62,9 +62,10 @@ func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	}
 }
 
-// still returns those of the records that are there yet. What came to be there since they were found stays: nobody
-// judged whether it may be deleted.
-func (sp *space) still(found []*leasehold.Record) (list []*leasehold.Record) {
+// still returns those of the records that are there yet, in the same memory. What came to be there since they were
+// found stays: nobody judged whether it may be deleted.
+func (sp *space) still(found []*leasehold.Record) []*leasehold.Record {
+	list := found[:0]
 	for _, r := range found {
 		if now, ok := sp.records.Get(r.Path); ok && now.Create == r.Create {
 			list = append(list, now)

@@ -25,10 +25,11 @@ func (s *State) txn(c *Txn) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	list := path.ops()
+	list := path.ops(s.room.ops[:0])
+	s.room.ops = list
 	todo, refused := s.allowed(sp, c.Namespace, list)
 	if s.atLeast(Level4) && refused == nil {
-		todo.sign(sp, path.proven())
+		path.sign(sp, &todo)
 	}
 	if refused == nil && (len(todo.puts) > 0 || todo.claims != nil) {
 		sp, refused = s.makeSpace(c.Namespace)
@@ -49,6 +50,15 @@ func (s *State) txn(c *Txn) Answer {
 	return Answer{Txn: answer}
 }
 
+// A txnRoom is memory for what one transaction works out, which the next one uses again: most are small, and come one
+// after the other.
+type txnRoom struct {
+	ops    []*Op
+	puts   []putting
+	writes []record.Write
+	claims []*Claim // of one put
+}
+
 // A plan is what operations will do, worked out before any of them is done.
 type plan struct {
 	puts   []putting             // in their order
@@ -63,11 +73,10 @@ type plan struct {
 	ends int // claims that end through their records
 }
 
-// writes returns what is put.
-func (p *plan) writes() []record.Write {
-	list := make([]record.Write, len(p.puts))
+// writes appends what is put.
+func (p *plan) writes(list []record.Write) []record.Write {
 	for i := range p.puts {
-		list[i] = p.puts[i].write
+		list = append(list, p.puts[i].write)
 	}
 	return list
 }
@@ -103,9 +112,10 @@ func touchedTwice(id string) *leasehold.Error {
 // sign notes under which leases the puts are made. A transaction that compares the id of the lease
 // on the path that it puts is made by the holder: its name and token go with the version, as they
 // do with a fenced put.
-func (p *plan) sign(sp *space, compares []*Compare) {
-	for _, c := range compares {
-		if c.What != LeaseID || c.Is != Equal || c.Text == "" {
+func (b *branch) sign(sp *space, p *plan) {
+	for i := range b.compared {
+		c := &b.compared[i]
+		if !b.succeeded || c.What != LeaseID || c.Is != Equal || c.Text == "" {
 			continue
 		}
 		claim, _ := sp.claims.Get(c.Text) // it is there, since the comparison held
@@ -115,12 +125,16 @@ func (p *plan) sign(sp *space, compares []*Compare) {
 			}
 		}
 	}
+	for i := range b.nested {
+		b.nested[i].sign(sp, p)
+	}
 }
 
 // allowed returns what the operations will do, or why not all of them can be done. It changes
 // nothing but what time has changed already.
 func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, refused *leasehold.Error) {
 	s.settleLinks(sp, list)
+	todo.puts = s.room.puts[:0]
 	deleted, unlinked, answered := 0, 0, answering{}
 	var acquire *Acquire
 	for _, o := range list {
@@ -162,7 +176,9 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 	case unlinked > leasehold.MaxUnlinked:
 		return todo, tooManyLinked()
 	}
-	writes := todo.writes()
+	s.room.puts = todo.puts
+	writes := todo.writes(s.room.writes[:0])
+	s.room.writes = writes
 	if refused := s.tooWide(sp, list, writes); refused != nil {
 		return todo, refused
 	}

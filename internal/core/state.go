@@ -9,7 +9,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tidwall/btree"
 
@@ -100,6 +99,7 @@ type State struct {
 	still    bool           // what is handed over right now was looked at because of time alone
 	unshown  []stirring     // resources whose records may have to show another holder; empty between commands
 	claiming string         // the reservation that the command being applied claims
+	room     txnRoom        // for the next transaction
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
@@ -280,8 +280,8 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 		s.tellAlarms()
 		answers[i], ends[i] = answer, len(s.events)
 		// If one command made an event the others probably do: room for all is made at once.
-		if len(s.events) > 0 && cap(s.events) < len(commands) {
-			s.events = slices.Grow(s.events, len(commands))
+		if n := len(s.events); n > 0 && i < len(commands)-1 {
+			s.roomForEvents(len(commands) - i - 1)
 		}
 	}
 	s.permit, s.asker, s.claiming = nil, nil, "" // those who read are judged by themselves

@@ -35,10 +35,12 @@ func (s *State) claimTask(sp *space, c *Acquire) Answer {
 		if r.Waiting >= leasehold.MaxQueue {
 			return refuse(leasehold.Limited, "%d wait for tasks from %s, which is as many as can", r.Waiting, r.Path)
 		}
-		return s.let(sp, c, items, claims, r)
+		s.let(sp, c, items, claims, r)
+		return s.askedAnswer(sp, claims)
 	}
 	claims[0].Resource = task.Path
-	answer := s.let(sp, c, items, claims, nil)
+	s.let(sp, c, items, claims, nil)
+	answer := s.askedAnswer(sp, claims)
 	s.beginTask(sp, task, claims[0])
 	return answer
 }

@@ -80,7 +80,7 @@ func (s *State) nextSpaces(most int) []*space {
 	if most == 0 {
 		return nil
 	}
-	list := make([]*space, 0, maxSwept)
+	list := make([]*space, 0, most)
 	add := func(_ string, sp *space) bool {
 		list = append(list, sp)
 		return len(list) < most

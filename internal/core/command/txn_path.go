@@ -21,8 +21,26 @@ type doing struct {
 // validatePath refuses lists that do on some path what can be done once: to write a record, since at one revision a
 // record changes once, and a watch shows each revision as a whole; and to take a resource.
 func validatePath(list []Op) error {
+	if !doesMuch(list) {
+		return nil
+	}
 	_, err := pathOf(list)
 	return err
+}
+
+// doesMuch reports whether a list could contradict itself: a single operation, beside gets, cannot.
+func doesMuch(list []Op) bool {
+	n := 0
+	for i := range list {
+		switch list[i].Do {
+		case Get:
+		case Nested:
+			return true
+		default:
+			n++
+		}
+	}
+	return n > 1
 }
 
 func pathOf(list []Op) (all doing, err error) {

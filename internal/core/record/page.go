@@ -9,6 +9,7 @@ type Pager struct {
 	bytes int
 
 	found []*leasehold.Record // by a query that searches, in no order yet
+	first *leasehold.Record   // of them, if no more than one is shown
 	more  bool
 }
 

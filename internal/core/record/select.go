@@ -73,12 +73,14 @@ func (s *Selection) compare(a, b *leasehold.Record) (order int) {
 func (p *Pager) search(r *leasehold.Record) bool {
 	switch {
 	case !p.query.Select.takes(r):
-	case p.query.Most != 1 || len(p.found) == 0:
+	case p.query.Most != 1:
 		p.found = append(p.found, r)
+	case p.first == nil:
+		p.first = r
 	default:
 		p.more = true
-		if p.query.Select.compare(r, p.found[0]) < 0 {
-			p.found[0] = r
+		if p.query.Select.compare(r, p.first) < 0 {
+			p.first = r
 		}
 	}
 	return true
@@ -88,6 +90,9 @@ func (p *Pager) search(r *leasehold.Record) bool {
 func (p *Pager) Finish() {
 	if !p.query.Searches() {
 		return
+	}
+	if p.first != nil {
+		p.add(p.first)
 	}
 	slices.SortFunc(p.found, p.query.Select.compare)
 	for _, r := range p.found {

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,4 +72,30 @@ func TestARestoreIsAnIntervention(t *testing.T) {
 		t.Errorf("before %d, after %+v", before, session)
 	}
 	mustBeSound(t, d.state)
+}
+
+// A copy shows the interventions that there were when it was made, although it shares memory with the original.
+func TestACopyKeepsItsInterventions(t *testing.T) {
+	d := newDesk(t)
+	d.must(&core.OpenSession{Namespace: ns, ID: "s", TTL: time.Hour})
+	type copied struct {
+		state *core.State
+		ids   []string
+	}
+	var copies []copied
+	for i := range 600 {
+		id := fmt.Sprint("i", i)
+		d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: id, Holder: "ann", Session: "s"})
+		d.must(&core.Release{Namespace: ns, ID: id})
+		if i%50 == 0 {
+			session, _ := d.state.View(0).Session(ns, "s")
+			copies = append(copies, copied{d.state.Freeze(), slices.Clone(session.Intervened)})
+		}
+	}
+	for i, c := range copies {
+		session, _ := c.state.View(0).Session(ns, "s")
+		if want := min(50*i+1, 256); len(session.Intervened) != want || !slices.Equal(session.Intervened, c.ids) {
+			t.Errorf("copy %d shows %d ids, and %d were there", i, len(session.Intervened), want)
+		}
+	}
 }

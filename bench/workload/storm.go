@@ -16,6 +16,10 @@ import (
 	"github.com/leasehold/leasehold/internal/load"
 )
 
+// stormPatience is how many times as long as for other things is waited for the end of the last lease: etcd ends about
+// a thousand a second.
+const stormPatience = 12
+
 // fillers is how many clients acquire leases when there have to be many.
 const fillers = 16
 
@@ -109,7 +113,7 @@ func (t *Trial) endStorm(
 		due = end.Add(2 * time.Second) // and the door adds one, because its clients begin to count late
 	}
 	now := before
-	for now > left && time.Since(due) < t.Size.Patience && ctx.Err() == nil {
+	for now > left && time.Since(due) < stormPatience*t.Size.Patience && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 		if now, err = count(ctx); err != nil {
 			return nil, err

@@ -233,10 +233,7 @@ func (c *conn) handleHeader(f *http2.HeadersFrame, part []byte, whole bool) erro
 	if err := c.header.decode(part); err != nil {
 		return err
 	}
-	r, err := c.header.request()
-	if err != nil {
-		return err
-	}
+	r, whole := c.header.request()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := f.Header().StreamID
@@ -248,7 +245,7 @@ func (c *conn) handleHeader(f *http2.HeadersFrame, part []byte, whole bool) erro
 	}
 	c.last = id
 	switch {
-	case f.HasPriority() && f.Priority.StreamDep == id:
+	case !whole, f.HasPriority() && f.Priority.StreamDep == id:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	case c.away:
 		return nil // as it was told: the client makes the call elsewhere
@@ -263,9 +260,7 @@ func (c *conn) handleHeader(f *http2.HeadersFrame, part []byte, whole bool) erro
 func (c *conn) handleTrailer(id uint32, end bool) error {
 	s := c.streams[id]
 	switch {
-	case s == nil:
-		return nil // it may have been on its way when the stream ended
-	case s.ended:
+	case s == nil, s.ended:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeStreamClosed}
 	case !end:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}

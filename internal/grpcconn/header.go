@@ -34,7 +34,7 @@ func (f fields) get(name string) string {
 
 // A request is the header of a call.
 type request struct {
-	path, method, contentType, encoding string
+	path, method, scheme, contentType, encoding string
 
 	timeout time.Duration // 0: there is none
 	fields  fields
@@ -93,36 +93,44 @@ func (h *headerReader) decode(part []byte) error {
 	return nil
 }
 
-// request reads the header that was decoded.
-func (h *headerReader) request() (r request, err error) {
+// request reads the header that was decoded. It is not whole if HTTP/2 does not allow it so.
+func (h *headerReader) request() (r request, whole bool) {
 	if h.size > maxHeader {
 		r.refused = status.Errorf(codes.ResourceExhausted, "the header of the call has %d bytes, of at most %d",
 			h.size, maxHeader)
-		return r, nil
+		return r, true
 	}
 	begun := false // what is not about HTTP/2 itself
 	rest := h.all[:0]
 	for _, f := range h.all {
-		if pseudo := strings.HasPrefix(f.Name, ":"); pseudo && begun || !pseudo && !lower(f.Name) {
-			return r, http2.ConnectionError(http2.ErrCodeProtocol)
-		} else if !pseudo {
-			begun = true
+		if strings.HasPrefix(f.Name, ":") {
+			if begun || !r.pseudo(f.Name, f.Value) {
+				return r, false
+			}
+			continue
 		}
+		begun = true
 		switch f.Name {
-		case ":path":
-			r.path = f.Value
-		case ":method":
-			r.method = f.Value
-		case ":scheme", ":authority", "te", "grpc-accept-encoding":
+		case "connection", "proxy-connection", "keep-alive", "upgrade", "transfer-encoding":
+			return r, false
+		case "te":
+			if f.Value != "trailers" {
+				return r, false
+			}
+		case "grpc-accept-encoding":
 		case "content-type":
 			r.contentType = f.Value
 		case "grpc-encoding":
 			r.encoding = f.Value
 		case "grpc-timeout":
+			var err error
 			if r.timeout, err = parseTimeout(f.Value); err != nil {
 				r.refused = status.Error(codes.Internal, err.Error())
 			}
 		default:
+			if !lower(f.Name) {
+				return r, false
+			}
 			rest = append(rest, f)
 		}
 	}
@@ -130,7 +138,27 @@ func (h *headerReader) request() (r request, err error) {
 		h.last = slices.Clone(rest)
 	}
 	r.fields = h.last
-	return r, nil
+	return r, r.path != "" && r.method != "" && r.scheme != ""
+}
+
+// pseudo takes a field of HTTP/2 itself. Each comes once.
+func (r *request) pseudo(name, value string) bool {
+	var field *string
+	switch name {
+	case ":path":
+		field = &r.path
+	case ":method":
+		field = &r.method
+	case ":scheme":
+		field = &r.scheme
+	case ":authority":
+		return true
+	default:
+		return false
+	}
+	was := *field
+	*field = value
+	return was == ""
 }
 
 // lower reports whether a name can be that of a field.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,11 +90,20 @@ func (c *raw) came() string {
 	return strings.Join(c.seen, ",")
 }
 
+// usual is the header of a call.
+var usual = []string{
+	":method", "POST", ":scheme", "http", ":path", "/etcdserverpb.KV/Range", "content-type", "application/grpc",
+}
+
+// malformed makes a call with fields that are wrong.
+func malformed(fields ...string) func(c *raw) {
+	return func(c *raw) { c.call(1, true, append(slices.Clone(usual[:6]), fields...)...) }
+}
+
 // call writes the header of a call.
 func (c *raw) call(id uint32, end bool, fields ...string) {
 	if fields == nil {
-		fields = []string{":method", "POST", ":scheme", "http", ":path", "/etcdserverpb.KV/Range",
-			"content-type", "application/grpc"}
+		fields = usual
 	}
 	c.block.Reset()
 	for i := 0; i < len(fields); i += 2 {
@@ -126,19 +136,19 @@ func TestBadFrames(t *testing.T) {
 	}{
 		"an answer":  {func(c *raw) { c.send(message(0)...) }, "HEADERS,DATA,HEADERS"},
 		"no message": {func(c *raw) { c.call(1, true) }, "HEADERS"},
-		"no gRPC":    {func(c *raw) { c.call(1, true, ":method", "GET", ":path", "/health") }, "HEADERS"},
+		"no gRPC":    {func(c *raw) { c.call(1, true, ":method", "GET", ":path", "/health", ":scheme", "http") }, "HEADERS"},
 		"a GET": {func(c *raw) {
-			c.call(1, true, ":method", "GET", "content-type", "application/grpc")
+			c.call(1, true, ":method", "GET", ":path", "/x/y", ":scheme", "http", "content-type", "application/grpc")
 		}, "HEADERS"},
 		"compression":             {func(c *raw) { c.send(1, 0, 0, 0, 0) }, "HEADERS"},
 		"bytes that are no proto": {func(c *raw) { c.send(0, 0, 0, 0, 1, 0xff) }, "HEADERS"},
 		"half a message":          {func(c *raw) { c.send(0, 0, 0, 1, 0, 1) }, "HEADERS"},
 		"half a prefix":           {func(c *raw) { c.send(0, 0) }, "HEADERS"},
 		"a bad timeout": {func(c *raw) {
-			c.call(1, true, ":method", "POST", "content-type", "application/grpc", "grpc-timeout", "soon")
+			c.call(1, true, append(slices.Clone(usual), "grpc-timeout", "soon")...)
 		}, "HEADERS"},
 		"a large header": {func(c *raw) {
-			c.call(1, true, ":path", "/x/y", "a", strings.Repeat("x", 12<<10))
+			c.call(1, true, append(slices.Clone(usual), "a", strings.Repeat("x", 3000))...)
 			for id := uint32(3); id < 9; id += 2 { // each names the large field many times
 				c.writeBlock(id, true, bytes.Repeat([]byte{0x80 | 62}, 100))
 			}
@@ -157,8 +167,18 @@ func TestBadFrames(t *testing.T) {
 		"a frame too large": {func(c *raw) {
 			_, _ = c.Write([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1})
 		}, "GOAWAY FRAME_SIZE_ERROR"},
-		"a field in capitals":     {func(c *raw) { c.call(1, true, "Path", "x") }, "GOAWAY PROTOCOL_ERROR"},
-		"a pseudo field too late": {func(c *raw) { c.call(1, true, "te", "x", ":path", "x") }, "GOAWAY PROTOCOL_ERROR"},
+		"a field in capitals":     {malformed("Path", "x"), "RST_STREAM PROTOCOL_ERROR"},
+		"a pseudo field too late": {malformed("te", "trailers", ":path", "x"), "RST_STREAM PROTOCOL_ERROR"},
+		"an unknown pseudo field": {malformed(":status", "200"), "RST_STREAM PROTOCOL_ERROR"},
+		"a field twice":           {malformed(":path", "/x/y"), "RST_STREAM PROTOCOL_ERROR"},
+		"a field of HTTP/1.1":     {malformed("connection", "close"), "RST_STREAM PROTOCOL_ERROR"},
+		"another te":              {malformed("te", "gzip"), "RST_STREAM PROTOCOL_ERROR"},
+		"no path":                 {func(c *raw) { c.call(1, true, ":method", "POST") }, "RST_STREAM PROTOCOL_ERROR"},
+		"a second header": {func(c *raw) {
+			c.call(1, true)
+			c.came()
+			c.call(1, true)
+		}, "RST_STREAM STREAM_CLOSED"},
 		"data in a half header": {func(c *raw) {
 			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1})
 			_ = c.WriteData(1, true, nil)
@@ -357,8 +377,8 @@ func FuzzConn(f *testing.F) {
 	_ = c.WriteSettings()
 	c.call(1, false)
 	_ = c.WriteData(1, true, message(3))
-	c.call(3, false, ":method", "POST", ":path", "/etcdserverpb.Watch/Watch", "content-type", "application/grpc",
-		"grpc-timeout", "1S")
+	c.call(3, false, ":method", "POST", ":scheme", "http", ":path", "/etcdserverpb.Watch/Watch",
+		"content-type", "application/grpc", "grpc-timeout", "1S")
 	_ = c.WriteData(3, false, message(2)[:4])
 	_ = c.WriteWindowUpdate(3, 100)
 	_ = c.WritePing(false, [8]byte{})

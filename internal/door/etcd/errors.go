@@ -29,16 +29,19 @@ func (c *call) statusOf(err error) error {
 	case errors.Is(err, context.Canceled):
 		return rpctypes.ErrGRPCCanceled
 	case door.StatusOf(err, 0) == http.StatusUnauthorized:
-		return unproven(err)
+		return c.unproven(err)
 	}
 	return c.coded(door.Coded(err))
 }
 
 // unproven tells that a credential is missing or was refused. The text decides what clientv3 does: after "invalid auth
-// token" it logs in again, which helps only who has a name and a password.
-func unproven(err error) error {
-	if door.Anonymous(err) {
+// token" it logs in and tries again, over and over, which helps only those who sent a token.
+func (c *call) unproven(err error) error {
+	switch {
+	case door.Anonymous(err):
 		return rpctypes.ErrGRPCUserEmpty
+	case c != nil && secretOf(c.ctx) == "": // a certificate that no rule knows
+		return rpctypes.ErrGRPCPermissionDenied
 	}
 	return rpctypes.ErrGRPCInvalidAuthToken
 }

@@ -47,7 +47,7 @@ func startSecure(t *testing.T) *secure {
 	}
 	s.leasehold("cert", "ca")
 	s.leasehold("cert", "server", "n1", host(shared), host(own))
-	for _, client := range []string{"ann", "eve", "root"} {
+	for _, client := range []string{"ann", "eve", "root", "mallory"} {
 		s.leasehold("cert", "client", client)
 	}
 	var said bytes.Buffer
@@ -67,7 +67,9 @@ func startSecure(t *testing.T) *secure {
 			t.Fatal("there is no admin token")
 		}
 	}
-	s.admin("access", "certificate", "set", "people", "--san", "dns:*")
+	for _, known := range []string{"ann", "eve"} {
+		s.admin("access", "certificate", "set", known, "--san", "dns:"+known)
+	}
 	s.admin("access", "bind", "member", "--to", "cert:ann", "--prefix", "team/")
 	return s
 }
@@ -137,6 +139,9 @@ func TestClientCertificates(t *testing.T) {
 			eve := s.client(clientv3.Config{Endpoints: []string{url}, TLS: s.tls("eve")})
 			_, err = eve.Get(s.ctx, "team/x")
 			s.isDenied(t, "eve", err)
+			mallory := s.client(clientv3.Config{Endpoints: []string{url}, TLS: s.tls("mallory")})
+			_, err = mallory.Get(s.ctx, "team/x")
+			s.isDenied(t, "mallory, whom no rule knows,", err)
 			plain := strings.Replace(url, "https", "http", 1)
 			for who, config := range map[string]clientv3.Config{
 				"who has no certificate": {Endpoints: []string{url}, TLS: s.tls("")},

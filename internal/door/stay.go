@@ -47,6 +47,9 @@ func (b *Backend) UntilStopping(ctx context.Context) (context.Context, context.C
 // asks does.
 func (b *Backend) Staying(ctx context.Context, p *credential.Proof) (context.Context, context.CancelFunc) {
 	ctx, cancel := b.UntilStopping(ctx)
+	if p == nil {
+		return ctx, cancel
+	}
 	ctx, ended := b.Proven(ctx, p)
 	return ctx, func() {
 		ended()

@@ -52,7 +52,7 @@ func (w *Witness) Unnoted(err error) bool {
 // renewals are kept only if they were made without right: writes says that it is neither.
 // Outcome and Reason are filled in from the error where they are empty.
 func (w *Witness) Note(err error, writes bool, r audit.Refusal) {
-	if w.Engine == nil || !w.Unnoted(err) || !writes && !errors.Is(err, leasehold.ErrDenied) {
+	if err == nil || w.Engine == nil || !w.Unnoted(err) || !writes && !errors.Is(err, leasehold.ErrDenied) {
 		return
 	}
 	if r.Outcome == "" {

@@ -72,6 +72,7 @@ type call struct {
 	proof  *credential.Proof // who sends it; nil: access is off
 	query  url.Values
 	name   string // what follows the path of the operation
+	began  time.Time
 
 	holder  string // of a lock, for the journal
 	refusal error  // why an answer is no, for the metrics
@@ -88,8 +89,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.han
 
 // handle answers a request, with what the port refused it for, if it did.
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
-	began := time.Now()
-	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context()}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context(), began: time.Now()}
 	defer c.leave()
 	err := c.open()
 	o := find(r.Method, r.URL.Path, c.query)
@@ -108,7 +108,7 @@ func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 		c.tell(err)
 	}
 	d.verbs[o.name].Done(r.Context(), telemetry.Outcome{
-		Namespace: d.config.Namespace, Err: cmp.Or(err, c.refusal), Took: time.Since(began), Endless: c.waited,
+		Namespace: d.config.Namespace, Err: cmp.Or(err, c.refusal), Took: time.Since(c.began), Endless: c.waited,
 		Expected: err != nil && d.backend.Expected(r),
 	})
 }
@@ -186,7 +186,7 @@ func (c *call) namespace() string { return c.door.config.Namespace }
 
 // note puts in the journal what the door refused by itself.
 func (c *call) note(o *operation, err error) {
-	if door.Anonymous(err) {
+	if err == nil || door.Anonymous(err) {
 		return
 	}
 	c.engine.Note(err, o.writes, audit.Refusal{
@@ -200,8 +200,12 @@ func (d *Door) showed(r leasehold.Revision) {
 	}
 }
 
-// writeTime is how long a reader may take for an answer.
-const writeTime = 30 * time.Second
+// writeTime is how long a reader may take for an answer. The port gives as much from the beginning of a request on,
+// which does for one that is answered soon.
+const (
+	writeTime = 30 * time.Second
+	soon      = time.Second
+)
 
 // The values of headers that are the same in many answers, which share them.
 var (
@@ -245,7 +249,9 @@ func (c *call) sendText(status int, text string) {
 func (c *call) sendBytes(status int, text []byte) {
 	h := c.w.Header()
 	h["X-Content-Type-Options"], h["Vary"], h["X-Consul-Default-Acl-Policy"] = noSniff, varies, c.aclPolicy()
-	door.WriteWithin(c.w, writeTime)
+	if c.waited || time.Since(c.began) > soon {
+		door.WriteWithin(c.w, writeTime)
+	}
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(text) // whether it arrives is not for us to know
 }

@@ -22,7 +22,7 @@ func (c *call) acquireKey() error {
 	if a.session == "" {
 		return failed(leasehold.Invalid, "missing session")
 	}
-	err = c.door.backend.Patiently(c.ctx, func() error { return door.Decide(c.ctx, busy(p.key), a.step) })
+	err = c.decide(p.key, a.step)
 	if err != nil {
 		return err
 	}
@@ -32,6 +32,19 @@ func (c *call) acquireKey() error {
 	}
 	c.w.Header().Set(tokenHeader, strconv.FormatUint(uint64(a.token), 10))
 	return c.send(true)
+}
+
+var errOvertaken = errors.New("others were always faster")
+
+// decide runs a step about a key until it decides.
+func (c *call) decide(key string, step door.Step) error {
+	return c.door.backend.Patiently(c.ctx, func() error {
+		err := door.Decide(c.ctx, errOvertaken, step)
+		if errors.Is(err, errOvertaken) {
+			return busy(key)
+		}
+		return err
+	})
 }
 
 // An acquire is a lock on its way.
@@ -183,7 +196,7 @@ func (c *call) releaseKey() error {
 		return failed(leasehold.Invalid, "missing session")
 	}
 	r := &releasing{call: c, put: p, session: id}
-	err = c.door.backend.Patiently(c.ctx, func() error { return door.Decide(c.ctx, busy(p.key), r.step) })
+	err = c.decide(p.key, r.step)
 	if err != nil {
 		return err
 	}

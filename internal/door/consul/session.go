@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,9 @@ type lockDelay time.Duration
 // UnmarshalJSON reads a lock-delay.
 func (d *lockDelay) UnmarshalJSON(text []byte) error {
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
+	if number, err := strconv.ParseFloat(string(text), 64); err == nil { // as mostly
+		value = number
+	} else if err := json.Unmarshal(text, &value); err != nil {
 		return err
 	}
 	const seconds = 1000 // a number below it is one of seconds

@@ -96,6 +96,9 @@ func (c *call) number(name string) (uint64, error) {
 
 // readValue reads the body of a PUT.
 func (c *call) readValue() ([]byte, error) {
+	if c.r.ContentLength == 0 {
+		return nil, nil
+	}
 	if c.r.ContentLength > maxValue {
 		return nil, tooLarge(c.r.ContentLength, maxValue)
 	}

@@ -45,6 +45,7 @@ type Backend struct {
 	login   *credential.Login
 
 	entrances []Entrance
+	sleepers  sleepers
 }
 
 // NewBackend returns a backend with an engine.

@@ -22,6 +22,7 @@ type (
 	HostConfig = listen.Config
 	Conn       = listen.Conn
 	Guest      = listen.Guest
+	Borrowed   = listen.Borrowed
 )
 
 // NewHost returns a port that doors share.
@@ -65,6 +66,12 @@ func Collecting(r *http.Request) *Conn { return listen.Collecting(r) }
 // Carrier returns the connection that carries a request, also one in TLS, which others may
 // share. Nothing may be written to it. Nil in tests without a network.
 func Carrier(r *http.Request) *Conn { return listen.Carrier(r) }
+
+// Borrow takes the connection of a request whose answer has begun, so that the handler can return and the answer go on;
+// see [listen.Borrow]. Nil: that cannot be.
+func Borrow(w http.ResponseWriter, r *http.Request, gone func()) *Borrowed {
+	return listen.Borrow(w, r, gone)
+}
 
 // OwnConn returns the connection of a request as the door's own Wrap made it, or nil.
 func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }

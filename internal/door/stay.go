@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,50 +47,85 @@ func (b *Backend) UntilStopping(ctx context.Context) (context.Context, context.C
 // Staying returns a context for a request that stays: it ends when the server drains, and when the credential of who
 // asks does.
 func (b *Backend) Staying(ctx context.Context, p *credential.Proof) (context.Context, context.CancelFunc) {
-	ctx, cancel := b.UntilStopping(ctx)
 	if p == nil {
-		return ctx, cancel
+		return b.UntilStopping(ctx)
 	}
-	ctx, ended := b.Proven(ctx, p)
+	ctx, end := context.WithCancelCause(ctx)
+	release := context.AfterFunc(b.Stopping(), func() { end(nil) })
+	forget := b.watchProof(p, end)
 	return ctx, func() {
-		ended()
-		cancel()
+		release()
+		forget()
+		end(nil)
 	}
 }
 
 // Proven returns a context for a request that takes long: it ends when the credential of who asks expires, or no longer
 // proves the same. The expiry is that of the policy of each moment.
 func (b *Backend) Proven(ctx context.Context, p *credential.Proof) (context.Context, context.CancelFunc) {
-	if p == nil {
-		return context.WithCancel(ctx)
-	}
 	ctx, end := context.WithCancelCause(ctx)
-	go b.untilUnproven(ctx, p, end)
-	return ctx, func() { end(nil) }
+	forget := b.watchProof(p, end)
+	return ctx, func() {
+		forget()
+		end(nil)
+	}
 }
 
-// untilUnproven ends a context when a proof does, and returns when the context has ended.
-func (b *Backend) untilUnproven(ctx context.Context, p *credential.Proof, end context.CancelCauseFunc) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		changed := b.guard.Changed() // before the policy is looked at
-		expires, err := b.login.Still(p)
-		if err != nil {
-			end(coded(err))
-			return
-		}
-		var expired <-chan time.Time
-		if !expires.IsZero() {
-			timer.Reset(expires.Sub(b.login.Now()))
-			expired = timer.C
-		}
-		select {
-		case <-changed:
-		case <-expired:
-		case <-ctx.Done():
-			return
-		}
+// A proofWatch ends a context when a proof does. It has no goroutine: there may be ten thousand of them.
+type proofWatch struct {
+	backend *Backend
+	proof   *credential.Proof
+	sleeper Sleeper
+
+	mu    sync.Mutex              // guards what follows
+	end   context.CancelCauseFunc // nil: the watch is over
+	timer *time.Timer             // for the expiry; nil: there was none so far
+}
+
+// watchProof watches a proof until forget is called; nil is never over.
+func (b *Backend) watchProof(p *credential.Proof, end context.CancelCauseFunc) (forget func()) {
+	if p == nil {
+		return func() {}
+	}
+	w := &proofWatch{backend: b, proof: p, end: end}
+	w.sleeper.Wake = w.look
+	w.look()
+	return w.forget
+}
+
+// look judges the proof, and is called again when the policy has changed, and when the proof expires.
+func (w *proofWatch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end == nil {
+		return
+	}
+	b := w.backend
+	changed := b.guard.Changed() // before the policy is looked at
+	expires, err := b.login.Still(w.proof)
+	if err != nil {
+		w.end(coded(err))
+		return
+	}
+	b.SleepUntil(changed, &w.sleeper)
+	if expires.IsZero() {
+		return
+	}
+	rest := expires.Sub(b.login.Now())
+	if w.timer == nil {
+		w.timer = time.AfterFunc(rest, w.look)
+		return
+	}
+	w.timer.Reset(rest)
+}
+
+func (w *proofWatch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = nil
+	w.backend.Awake(&w.sleeper)
+	if w.timer != nil {
+		w.timer.Stop()
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 type Conn struct {
 	net.Conn
 	gate *Gate
+	host *Host // nil: in tests
 	from string
 
 	// The gate's lock guards what follows.
@@ -31,8 +32,7 @@ type Conn struct {
 
 	collecting  bool
 	collected   []byte
-	handshaking atomic.Bool   // nobody knows yet who it is: the TLS handshake is not over
-	away        chan struct{} // has room while one more may be turned away slowly
+	handshaking atomic.Bool // nobody knows yet who it is: the TLS handshake is not over
 }
 
 // Write must be called only by the goroutine that answers the request.
@@ -93,7 +93,7 @@ func (c *Conn) Close() error {
 		return c.closeNow()
 	}
 	select {
-	case c.away <- struct{}{}:
+	case c.host.away <- struct{}{}:
 		go c.leave()
 		return nil
 	default:
@@ -103,7 +103,7 @@ func (c *Conn) Close() error {
 
 // leave reads for a moment what still comes, and then ends the connection.
 func (c *Conn) leave() {
-	defer func() { <-c.away }()
+	defer func() { <-c.host.away }()
 	defer c.closeNow()
 	_ = c.SetReadDeadline(time.Now().Add(turnAwayTime))
 	_, _ = io.Copy(io.Discard, c.Conn)

@@ -3,7 +3,9 @@ package listen
 import (
 	"container/list"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -216,6 +218,16 @@ func (g *Gate) tell(from string) {
 		"never sent a request",
 		"port", g.limits.Name, "connections", g.open, "most", g.limits.Most, "count", g.untold, "last_from", from)
 	g.told, g.untold = now, 0
+}
+
+// closeAll closes all connections that there are.
+func (g *Gate) closeAll() {
+	g.mu.Lock()
+	all := slices.Collect(maps.Keys(g.conns))
+	g.mu.Unlock()
+	for _, c := range all {
+		_ = c.closeNow()
+	}
 }
 
 // Open returns how many connections there are.

@@ -59,6 +59,9 @@ type Host struct {
 	refuse  refuse
 	away    chan struct{} // has room while one more may be turned away slowly
 	full    func() string // what a connection is told for which there is no room
+
+	underWay *underWay
+	intake   *intake // for the HTTP server; nil: it takes connections from the gate
 }
 
 // NewHost returns a port.
@@ -75,7 +78,7 @@ func NewHost(c Config) *Host {
 		c.State = NewState()
 		c.State.Open()
 	}
-	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway)}
+	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway), underWay: newUnderWay()}
 	h.refuse = h.firstRefuse()
 	h.handler = h.mount()
 	// Not before it is needed: the door may count and log what it refuses.
@@ -101,13 +104,16 @@ func (h *Host) Serve(ctx context.Context, l net.Listener) error {
 	})
 	h.config.Gates.Add(gate)
 	server := h.server()
-	drain := Drain{Linger: h.config.Linger, Timeout: h.config.DrainTimeout, Begin: h.state.Stop, Open: gate.Open}
+	drain := Drain{Linger: h.config.Linger, Timeout: h.config.DrainTimeout, Begin: h.state.Stop, Open: gate.Open,
+		Finish: h.underWay.finish}
+	defer gate.closeAll() // those on which nothing is under way
 	entrance := &entrance{gate, h}
 	serve := func() error { return h.serveHTTP(server, entrance) }
+	if len(h.config.Protocols) > 0 || h.config.TLS == nil && h.config.Wrap == nil {
+		h.intake = newIntake(entrance)
+	}
 	if len(h.config.Protocols) > 0 {
-		s := newSorter(h, entrance)
-		drain.Finish = s.finish
-		serve = func() error { return s.serve(server) }
+		serve = func() error { return newSorter(h, entrance).serve(server) }
 	}
 	err := drain.Until(ctx, server, serve)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -136,6 +142,9 @@ func Serve(ctx context.Context, ports map[*Host]net.Listener) error {
 
 func (h *Host) serveHTTP(server *http.Server, l net.Listener) error {
 	switch {
+	case h.intake != nil:
+		go h.intake.fill()
+		return server.Serve(h.intake)
 	case h.config.TLS == nil:
 		return server.Serve(h.wrapped(l))
 	case h.config.Wrap == nil && !h.config.OnlyHTTP1:
@@ -214,7 +223,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := accepted.(*Conn)
-	c.away = e.host.away
+	c.host = e.host
 	c.handshaking.Store(e.host.config.TLS != nil)
 	return c, nil
 }

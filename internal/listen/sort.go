@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -9,13 +8,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 )
 
-// A sorter finds out what connections speak, serves those that speak a protocol of their own,
-// and is the listener from which the HTTP server takes the rest. A port that speaks HTTP alone
-// has none.
+// A sorter finds out what connections speak, serves those that speak a protocol of their own, and
+// hands the rest to the HTTP server. A port that speaks HTTP alone has none.
 //
 // Each connection is sorted in a goroutine of its own: one that sends nothing must not keep the
 // next from being accepted.
@@ -24,27 +21,11 @@ type sorter struct {
 	entrance *entrance
 	tls      *tls.Config
 	need     int // bytes that tell all protocols apart
-
-	http   chan accepted // for the HTTP server
-	closed chan struct{}
-	once   sync.Once
-
-	mu    sync.Mutex // guards what follows
-	open  map[net.Conn]bool
-	empty *sync.Cond // open may be empty
-}
-
-type accepted struct {
-	conn net.Conn
-	err  error
+	intake   *intake
 }
 
 func newSorter(h *Host, e *entrance) *sorter {
-	s := &sorter{
-		host: h, entrance: e, need: 1,
-		http: make(chan accepted), closed: make(chan struct{}), open: map[net.Conn]bool{},
-	}
-	s.empty = sync.NewCond(&s.mu)
+	s := &sorter{host: h, entrance: e, need: 1, intake: h.intake}
 	var names []string
 	for _, p := range h.config.Protocols {
 		s.need = max(s.need, p.First)
@@ -61,32 +42,21 @@ func newSorter(h *Host, e *entrance) *sorter {
 func (s *sorter) serve(server *http.Server) error {
 	server.TLSConfig = s.tls // from which it learns that it has to know HTTP/2
 	go s.acceptAll()
-	return server.Serve(s)
+	return server.Serve(s.intake)
 }
 
-// acceptAll hands errors to the HTTP server as well, which knows after which of them to go on,
-// and when.
+// acceptAll sorts what comes in at the entrance.
 func (s *sorter) acceptAll() {
 	for {
 		c, err := s.entrance.Accept()
 		if err != nil {
-			s.give(nil, err)
+			s.intake.give(nil, err)
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			continue
 		}
 		go s.sort(c.(*Conn))
-	}
-}
-
-func (s *sorter) give(c net.Conn, err error) {
-	select {
-	case s.http <- accepted{c, err}:
-	case <-s.closed:
-		if c != nil {
-			_ = c.Close()
-		}
 	}
 }
 
@@ -113,7 +83,7 @@ func (s *sorter) sort(conn *Conn) {
 	// From here on the protocol, or the HTTP server, sets its own deadlines.
 	_ = conn.SetDeadline(time.Time{})
 	if p == nil {
-		s.give(c, nil)
+		s.intake.give(c, nil)
 		return
 	}
 	s.answer(p, c)
@@ -160,8 +130,8 @@ func (h *Host) protocolOf(first []byte) *Protocol {
 // looked at: either a port that drains has seen the connection, or the connection sees that the
 // port drains.
 func (s *sorter) answer(p *Protocol, c net.Conn) {
-	s.track(c, true)
-	defer s.track(c, false)
+	s.host.underWay.add(c)
+	defer s.host.underWay.remove(c)
 	defer c.Close()
 	defer s.survive(p, c)
 	state := s.host.state
@@ -194,41 +164,6 @@ func (p *Protocol) refuse(c net.Conn, err error) {
 	takeRest(c)
 }
 
-func (s *sorter) track(c net.Conn, open bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if open {
-		s.open[c] = true
-		return
-	}
-	delete(s.open, c)
-	s.empty.Broadcast()
-}
-
-// finish waits until no connection of a protocol is left. When ctx ends, it closes the
-// remaining ones.
-func (s *sorter) finish(ctx context.Context) error {
-	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.empty.Broadcast()
-	})()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.open) > 0 && ctx.Err() == nil {
-		s.empty.Wait()
-	}
-	if len(s.open) == 0 {
-		return nil
-	}
-	for c := range s.open {
-		// Not by way of TLS, which would wait for a peer that reads nothing in order to say
-		// goodbye.
-		_ = ConnOf(c).closeNow()
-	}
-	return ctx.Err()
-}
-
 // refuseHandshake does what net/http does with a failed handshake. A browser or curl that
 // speaks plain HTTP to this port gets a sentence instead of garbage.
 func (s *sorter) refuseHandshake(conn *Conn, err error) {
@@ -249,25 +184,6 @@ func (s *sorter) refuseHandshake(conn *Conn, err error) {
 func looksLikeHTTP(header [5]byte) bool {
 	return slices.Contains([]string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO"}, string(header[:]))
 }
-
-// Accept returns the next connection that speaks HTTP.
-func (s *sorter) Accept() (net.Conn, error) {
-	select {
-	case a := <-s.http:
-		return a.conn, a.err
-	case <-s.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close ends the listener.
-func (s *sorter) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	return s.entrance.Close()
-}
-
-// Addr returns the address of the port.
-func (s *sorter) Addr() net.Addr { return s.entrance.Addr() }
 
 // A replayed connection begins again with what was read of it.
 type replayed struct {

@@ -53,18 +53,31 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 }
 
-// An idle watch costs what net/http needs for a connection, two thirds of all, and a few kilobytes.
+// mostIdle is what an idle watch may cost the server, in bytes: ten thousand of them less than 100 MB.
+const mostIdle = 10_000
+
+// Idle watches, each with a connection of its own, also where the credential of each has to be watched.
 func TestIdleWatchesAreCheap(t *testing.T) {
-	address, stop := serve(t, nil)
+	t.Run("access off", func(t *testing.T) { idle(t, newBench(t, Config{}), "") })
+	t.Run("access on", func(t *testing.T) {
+		w := newBench(t, Config{})
+		root, _ := w.govern()
+		idle(t, w, "Authorization: "+root+"\r\n")
+	})
+}
+
+func idle(t *testing.T, w *bench, header string) {
+	t.Helper()
+	address, stop := serve(t, w, nil)
 	const n = 400
 	open := func() net.Conn {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c, "GET %s?watch=true HTTP/1.1\r\nHost: %s\r\n\r\n", leases, address)
-		if _, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil); err != nil {
-			t.Fatal(err)
+		fmt.Fprintf(c, "GET %s?watch=true&allowWatchBookmarks=true HTTP/1.1\r\nHost: %s\r\nUser-Agent: kubectl/1.36\r\n%s\r\n", leases, address, header)
+		if r, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil); err != nil || r.StatusCode != http.StatusOK {
+			t.Fatal(r, err)
 		}
 		return c
 	}
@@ -79,8 +92,8 @@ func TestIdleWatchesAreCheap(t *testing.T) {
 		c.Close()
 	}
 	stop()
-	if each > 56<<10 {
-		t.Errorf("an idle watch costs %d bytes", each)
+	if each > mostIdle {
+		t.Errorf("an idle watch costs %d bytes, which is more than %d", each, mostIdle)
 	}
 }
 
@@ -90,7 +103,7 @@ func TestIdleWatchesOnSharedConnections(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
 	certified.StartTLS()
 	certified.Close()
-	address, stop := serve(t, &tls.Config{Certificates: certified.TLS.Certificates})
+	address, stop := serve(t, newBench(t, Config{}), &tls.Config{Certificates: certified.TLS.Certificates})
 	const conns, each = 40, 100
 	var all []net.Conn
 	open := func() { all = append(all, watchMany(t, address, each)) }
@@ -150,9 +163,9 @@ func watchMany(t *testing.T, address string, n int) net.Conn {
 }
 
 // serve lets a server answer at a port of the machine, until it is told to stop.
-func serve(t *testing.T, secure *tls.Config) (address string, stop func()) {
+func serve(t *testing.T, w *bench, secure *tls.Config) (address string, stop func()) {
 	t.Helper()
-	backend := door.NewBackend(newBench(t, Config{}).engine, door.Options{})
+	backend := door.NewBackend(w.engine, door.Options{})
 	host := door.NewHost(backend, door.HostConfig{TLS: secure}, New(backend, Config{}).Door())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -75,6 +75,8 @@ type call struct {
 	place
 	form   form // that the answer has
 	holder string
+
+	lasting bool // it goes on after its handler has returned, and is accounted for at its end
 }
 
 // ServeHTTP answers one request.
@@ -100,6 +102,9 @@ func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	}
 	if err != nil && err != door.ErrCut {
 		c.tell(err)
+	}
+	if c.lasting {
+		return
 	}
 	d.verbs[o.name].Done(r.Context(), telemetry.Outcome{
 		Namespace: d.config.Namespace, Err: err, Took: time.Since(began), Endless: o.endless,

@@ -44,10 +44,13 @@ var (
 	ofOpenAPI   = []int{ofSpec, ofPage}
 )
 
+// watchVerb is the name of a watch in metrics.
+const watchVerb = "watch-leases"
+
 // operations is the whole door.
 var operations = []operation{
 	{"list-leases", ofLeases, "GET", "records", false, false, (*call).list},
-	{"watch-leases", ofLeases, "WATCH", "watch", false, true, (*call).watch},
+	{watchVerb, ofLeases, "WATCH", "watch", false, true, (*call).watch},
 	{"create-lease", []int{ofSpace}, "POST", "put-record", true, false, (*call).create},
 	{"delete-leases", []int{ofSpace}, "DELETE", "delete-record", true, false, (*call).deleteAll},
 	{"read-lease", ofOne, "GET", "record", false, false, (*call).read},

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -34,17 +35,6 @@ const (
 	writeTime = 10 * time.Second
 )
 
-// A stream is one watch.
-type stream struct {
-	*call
-	query    listQuery
-	watcher  *engine.Watcher
-	bookmark bool
-	seen     leasehold.Revision // events of it are known already, unless it has several
-	told     leasehold.Revision // that the reader knows of
-	out      []byte
-}
-
 // A watchQuery is where a watch begins.
 type watchQuery struct {
 	initial bool               // with what is there
@@ -55,22 +45,50 @@ type watchQuery struct {
 
 // watch answers with what happens to objects, until its time is over.
 func (c *call) watch() error {
-	s := &stream{call: c}
+	s := &stream{call: c, began: time.Now()}
 	begin, err := s.readWatch()
 	if err != nil {
 		return err
 	}
-	backend := c.door.backend
-	leave, err := backend.StayAs(backend.Metrics().Watches)
+	if err := s.enter(); err != nil {
+		return err
+	}
+	left := context.AfterFunc(c.r.Context(), s.leave) // until the stream has the connection for itself
+	if err = s.begin(begin); err == nil {
+		s.end = time.Now().Add(begin.last)
+		s.goOn(left)
+		return nil
+	}
+	s.leave()
+	if err == errOver {
+		return nil
+	}
+	return err
+}
+
+// enter counts the watch until leave is called, and gives it a context that does not end with the request.
+func (s *stream) enter() error {
+	backend := s.door.backend
+	out, err := backend.StayAs(backend.Metrics().Watches)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	c.door.watching.Add(1)
-	defer c.door.watching.Add(-1)
-	ctx, cancel := backend.Staying(c.signed(), c.proof)
-	defer cancel()
-	c.ctx = ctx
+	s.door.watching.Add(1)
+	ctx, cancel := backend.Staying(
+		door.WithCaller(context.Background(), door.Caller{Origin: s.origin(), Proof: s.proof}), s.proof)
+	s.ctx, s.leave = ctx, cancel
+	context.AfterFunc(ctx, func() {
+		s.door.watching.Add(-1)
+		out()
+	})
+	return nil
+}
+
+// errOver says that a watch ended before it went on to wait, and that its reader knows why, or has left.
+var errOver = errors.New("the watch is over")
+
+// begin sends what is there, and begins to follow.
+func (s *stream) begin(begin watchQuery) (err error) {
 	var first *found
 	if begin.initial {
 		if first, err = s.present(); err != nil {
@@ -83,9 +101,8 @@ func (c *call) watch() error {
 	}
 	s.open()
 	if first != nil && !s.sendInitial(first, begin.ends) {
-		return nil
+		return errOver
 	}
-	s.run(begin.last)
 	return nil
 }
 
@@ -195,29 +212,6 @@ func (s *stream) sendInitial(f *found, ends bool) bool {
 	return s.flush()
 }
 
-// run writes what happens until the reader leaves, is too slow, or the watch has lasted as long as it should.
-func (s *stream) run(last time.Duration) {
-	end, pause := time.NewTimer(last), time.NewTimer(0)
-	defer end.Stop()
-	defer pause.Stop()
-	bookmarked := time.Now()
-	for {
-		more, err := s.collectEvents()
-		if err != nil {
-			s.appendError(s.ended(err))
-			s.flush()
-			return
-		}
-		if s.bookmark && more != nil && time.Since(bookmarked) >= bookmarkTime {
-			s.appendBookmark(s.watcher.At().Revision, false)
-			bookmarked = time.Now()
-		}
-		if !s.flush() || !s.wait(more, pause, end, bookmarked) {
-			return
-		}
-	}
-}
-
 // collectEvents encodes the next events that the reader wants, up to a limit. If there were none to look at, more tells
 // when there are.
 func (s *stream) collectEvents() (more <-chan struct{}, err error) {
@@ -248,38 +242,8 @@ func (s *stream) repeat(again *[]*leasehold.Event) {
 	*again = nil
 }
 
-// wait returns when it is time to look again: after a pause if more is nil. It returns false when the watch is over.
-func (s *stream) wait(more <-chan struct{}, pause, end *time.Timer, bookmarked time.Time) bool {
-	var rest <-chan time.Time
-	switch {
-	case more == nil:
-		pause.Reset(max(leastPause, time.Duration(s.door.watching.Load())*pauseEach))
-		rest = pause.C
-	case s.bookmark:
-		pause.Reset(max(leastPause, time.Until(bookmarked.Add(bookmarkTime))))
-		rest = pause.C
-	}
-	select {
-	case <-more:
-		return true
-	case <-rest:
-		return true
-	case <-end.C:
-		if s.bookmark && more != nil {
-			s.appendBookmark(s.watcher.At().Revision, false)
-			s.flush()
-		}
-	case <-s.ctx.Done():
-		if err := s.door.backend.Ended(s.ctx, s.proof, nil); err != nil {
-			s.appendError(err)
-			s.flush()
-		}
-	}
-	return false
-}
-
-// farewell returns the error of a watch that could not begin; or nil, if the reader was told in an event, as Kubernetes
-// does when a version is too old.
+// farewell returns the error of a watch that could not begin. Where a version is too old, the reader is told in an
+// event, as Kubernetes does.
 func (s *stream) farewell(err error) error {
 	var gone *engine.GoneError
 	if !errors.As(err, &gone) {
@@ -288,7 +252,7 @@ func (s *stream) farewell(err error) error {
 	s.open()
 	s.appendError(s.ended(err))
 	s.flush()
-	return nil
+	return errOver
 }
 
 // ended returns why a watch cannot go on.
@@ -311,19 +275,28 @@ func (s *stream) flush() bool {
 	metrics, size := s.door.backend.Metrics(), float64(len(s.out))
 	metrics.Unsent.Add(size)
 	defer metrics.Unsent.Sub(size)
-	door.WriteWithin(s.w, writeTime)
-	_, err := s.w.Write(s.out)
-	if err == nil {
-		err = http.NewResponseController(s.w).Flush()
-	}
+	err := s.write()
 	s.out = nil // a silent watch keeps no buffer
-	if s.r.ProtoMajor >= 2 {
-		_ = http.NewResponseController(s.w).SetWriteDeadline(time.Time{})
-	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		metrics.Cut.Inc()
 	}
 	return err == nil
+}
+
+func (s *stream) write() error {
+	if s.borrowed != nil {
+		return s.borrowed.Write(s.out, writeTime)
+	}
+	control := http.NewResponseController(s.w)
+	door.WriteWithin(s.w, writeTime)
+	_, err := s.w.Write(s.out)
+	if err == nil {
+		err = control.Flush()
+	}
+	if s.r.ProtoMajor >= 2 {
+		_ = control.SetWriteDeadline(time.Time{})
+	}
+	return err
 }
 
 // object returns the object of an event's record as the reader sees it; nil if the reader does not want it.

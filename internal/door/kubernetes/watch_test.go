@@ -13,26 +13,35 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/door/kubernetes/object"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // A port is a door at a port in a bubble of virtual time.
 type port struct {
 	*bench
-	pipe   *doortest.Pipe
-	client *http.Client
-	stop   context.CancelFunc
-	ended  chan error
+	backend *door.Backend
+	gates   listen.Gates
+	header  http.Header // of the next watches
+	pipe    *doortest.Pipe
+	client  *http.Client
+	stop    context.CancelFunc
+	ended   chan error
 }
 
 func (b *bench) listen() *port {
 	p := &port{bench: b, pipe: doortest.NewPipe(), ended: make(chan error, 1)}
 	p.client = &http.Client{Transport: &http.Transport{DialContext: p.pipe.Dial}}
-	opened := New(door.NewBackend(b.engine, door.Options{}), Config{}).Door()
-	host := door.NewHost(door.NewBackend(b.engine, door.Options{}), door.HostConfig{}, opened)
+	p.backend = door.NewBackend(b.engine, door.Options{Gates: &p.gates})
+	host := door.NewHost(p.backend, door.HostConfig{Gates: &p.gates}, New(p.backend, Config{}).Door())
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel
 	go func() { p.ended <- host.Serve(ctx, p.pipe) }()
@@ -78,7 +87,12 @@ func (h *happened) String() string {
 
 func (p *port) watch(query string) *watcher {
 	p.t.Helper()
-	r, err := p.client.Get("http://server" + leases + "?watch=true" + query)
+	request, err := http.NewRequest("GET", "http://server"+leases+"?watch=true"+query, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header = p.header
+	r, err := p.client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -312,13 +326,79 @@ func TestSlowWatcher(t *testing.T) {
 	})
 }
 
-// A server that drains ends its watches.
+// A server that drains ends its watches, at once and as a whole.
 func TestDrainingEndsWatches(t *testing.T) {
 	bubble(t, func(t *testing.T, p *port) {
-		w := p.watch("")
+		w, began := p.watch(""), time.Now()
 		p.stop()
-		if h := w.next(); h != nil {
-			t.Errorf("got %v", h)
+		if rest, err := io.ReadAll(w.body); len(rest) > 0 || err != nil {
+			t.Errorf("got %q, %v", rest, err)
+		}
+		if err := <-p.ended; err != nil || time.Since(began) > time.Second {
+			t.Errorf("after %v the port ended with %v", time.Since(began), err)
+		}
+		p.ended <- nil
+	})
+}
+
+// count expects so many connections and watches.
+func (p *port) count(when string, connections, watches int) {
+	p.t.Helper()
+	synctest.Wait()
+	is := int(testutil.ToFloat64(p.backend.Metrics().Watches))
+	if p.gates.Open() != connections || is != watches {
+		p.t.Errorf("%s there are %d connections with %d watches, want %d with %d", when, p.gates.Open(), is, connections, watches)
+	}
+}
+
+// When a watch ends by itself, its client goes on with the same connection.
+func TestWatchLeavesItsConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		for range 3 {
+			w := p.watch("&timeoutSeconds=90")
+			p.count("while it lasts", 1, 1)
+			if rest, err := io.ReadAll(w.body); len(rest) > 0 || err != nil {
+				t.Errorf("got %q, %v", rest, err)
+			}
+			w.close()
+			p.count("at its end", 1, 0)
+		}
+		w := p.watch("")
+		w.close()
+		p.count("when the client has left", 0, 0)
+	})
+}
+
+// allow changes who may do what.
+func (p *port) allow(change *core.ChangeAccess) {
+	p.t.Helper()
+	if _, err := p.engine.Do(engine.WithAsker(p.t.Context(), &access.System), change); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// A watch ends with the credential that it began with: one that is revoked, and one that expires.
+func TestWatchEndsWithItsCredential(t *testing.T) {
+	bubble(t, func(t *testing.T, p *port) {
+		_, ann := p.govern()
+		revoke := func() { p.allow(&core.ChangeAccess{Remove: access.Keys{Tokens: []string{"t2"}}}) }
+		for _, end := range []func(){revoke, func() {}} {
+			p.header = http.Header{"Authorization": {ann}}
+			w := p.watch("&timeoutSeconds=7200")
+			p.count("while it lasts", 1, 1)
+			end()
+			if h := w.next(); h == nil || h.Type != "ERROR" || h.Object.Code != 401 {
+				t.Errorf("it ends with %+v", h)
+			}
+			if h := w.next(); h != nil {
+				t.Errorf("after its end there is %+v", h)
+			}
+			w.close()
+			p.count("after it", 1, 0)
+			secret, hash := credential.NewToken()
+			ann = "Bearer " + secret
+			p.allow(&core.ChangeAccess{Put: access.Items{Tokens: []*access.Token{
+				{ID: "t2", Hash: hash, Principal: "ann", ExpiresWall: time.Now().Add(30 * time.Minute).UnixNano()}}}})
 		}
 	})
 }

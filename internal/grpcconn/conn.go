@@ -68,7 +68,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c.framer.SetMaxReadFrameSize(leastFrame)
 	c.writer = writer{room: defaultWindow, initial: defaultWindow, frame: leastFrame}
 	c.encoder = hpack.NewEncoder((*headerWriter)(c))
-	c.changed.L = &c.mu
+	c.written.L = &c.mu
 	return c
 }
 
@@ -128,7 +128,7 @@ func (c *conn) end(err error) {
 		c.putGoAway(http2.ErrCode(fault))
 		c.flush()
 		for c.writing { // for as long as a client may take
-			c.changed.Wait()
+			c.written.Wait()
 		}
 	}
 	c.fail(err)
@@ -144,7 +144,8 @@ func (c *conn) fail(err error) {
 	if c.failed == nil {
 		c.failed = err
 		_ = c.nc.Close()
-		c.changed.Broadcast()
+		c.written.Broadcast()
+		c.wakeAll()
 	}
 }
 
@@ -271,7 +272,7 @@ func (c *conn) handleTrailer(id uint32, end bool) error {
 
 // begin begins a call. mu is held.
 func (c *conn) begin(id uint32, r *request, ended bool) {
-	s := &Stream{conn: c, id: id, fields: r.fields, path: r.path, window: windowSize, room: c.initial}
+	s := &Stream{conn: c, id: id, fields: r.fields, path: r.path, window: windowSize}
 	switch {
 	case r.refused != nil:
 		s.refused = r.refused
@@ -296,9 +297,9 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 	}
 	c.streams[id] = s
 	if s.refused == nil && s.method.unary == nil {
-		s.wake = make(chan struct{}, 1)
+		s.more = make(chan struct{}, 1)
 	}
-	if s.refused != nil || s.wake != nil {
+	if s.refused != nil || s.more != nil {
 		s.start()
 	}
 	if ended {
@@ -354,14 +355,17 @@ func (c *conn) handleWindow(f *http2.WindowUpdateFrame) error {
 		if c.room += int(f.Increment); c.room > maxWindow {
 			return http2.ConnectionError(http2.ErrCodeFlowControl)
 		}
+		c.next()
 	} else if s := c.streams[f.StreamID]; s != nil {
-		if s.room += int(f.Increment); s.room > maxWindow {
+		if s.room += int(f.Increment); c.initial+s.room > maxWindow {
 			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
+		}
+		if s.place.queue == &c.forOwn {
+			s.wake()
 		}
 	} else if f.StreamID > c.last {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	c.changed.Broadcast()
 	return nil
 }
 
@@ -380,14 +384,8 @@ func (c *conn) handleSettings(f *http2.SettingsFrame) error {
 		case http2.SettingMaxFrameSize:
 			c.frame = min(int(s.Val), maxFrame)
 		case http2.SettingInitialWindowSize:
-			more := int(s.Val) - c.initial
 			c.initial = int(s.Val)
-			for _, s := range c.streams {
-				if s.room += more; s.room > maxWindow {
-					return http2.ConnectionError(http2.ErrCodeFlowControl)
-				}
-			}
-			c.changed.Broadcast()
+			c.widened()
 		}
 		return nil
 	})

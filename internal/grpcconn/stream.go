@@ -40,8 +40,9 @@ type Stream struct {
 	broken  error  // what is wrong with what the client sent
 	window  int    // that the client may still send
 	taken   int    // bytes that it may send again
-	room    int    // that it has for data
-	wake    chan struct{}
+	room    int    // that it has for data, beside what it has on every stream
+	place   place
+	more    chan struct{} // has room while nobody was told that something came; nil: it is a unary call
 }
 
 type streamKey struct{}
@@ -92,7 +93,7 @@ func (s *Stream) arrived(data []byte, end bool) {
 	if s.method == nil || s.refused != nil {
 		return // its answer is on the way
 	}
-	if s.wake != nil {
+	if s.more != nil {
 		s.signal()
 	} else if !s.started && (s.ended || s.broken != nil) {
 		s.start()
@@ -144,7 +145,7 @@ func (s *Stream) allow() {
 // signal wakes who waits for a message.
 func (s *Stream) signal() {
 	select {
-	case s.wake <- struct{}{}:
+	case s.more <- struct{}{}:
 	default:
 	}
 }
@@ -164,7 +165,7 @@ func (s *Stream) abandon() {
 	s.cancel()
 	s.conn.held -= len(s.in)
 	s.in = nil
-	s.conn.changed.Broadcast()
+	s.wake()
 }
 
 // run carries out the call.
@@ -197,7 +198,7 @@ func (s *Stream) finish(answer any, err error) {
 	if err == nil && answer != nil {
 		err = s.put(*b)
 	}
-	s.wait(func() bool { return s.gone || len(c.out) < maxOut })
+	s.wait(false)
 	if !s.gone {
 		s.putStatus(err)
 	}
@@ -250,7 +251,7 @@ func (s *Stream) take() ([]byte, error) {
 		}
 		c.mu.Unlock()
 		select {
-		case <-s.wake:
+		case <-s.more:
 		case <-s.Done():
 		}
 		c.mu.Lock()

@@ -1,7 +1,6 @@
 package grpcconn
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"runtime"
@@ -36,7 +35,8 @@ type writer struct {
 	initial int // that it has on a new stream
 	frame   int // that it takes at most
 
-	changed sync.Cond // one of what data waits for
+	queues
+	written sync.Cond // what was put: the reader waits for it
 }
 
 // headerWriter takes what the encoder of headers makes.
@@ -164,7 +164,7 @@ func (s *Stream) put(message []byte) error {
 			s.headed = true
 			c.putHeader(s.id, false, ok200, contentType)
 		}
-		n := min(len(message), c.room, s.room, c.frame)
+		n := min(len(message), c.room, c.initial+s.room, c.frame)
 		c.putFrame(http2.FrameData, 0, s.id, n)
 		c.out = append(c.out, message[:n]...)
 		message = message[n:]
@@ -179,40 +179,14 @@ var errGone = errors.New("the stream has ended")
 
 // await waits until a part of a message can be put on a stream.
 func (s *Stream) await() error {
-	s.wait(func() bool {
-		return s.gone || s.Err() != nil || s.conn.room > 0 && s.room > 0 && len(s.conn.out) < maxOut
-	})
-	if s.gone {
+	s.wait(true)
+	switch {
+	case s.gone:
 		return errGone
+	case s.Err() != nil:
+		return s.Err()
 	}
-	return s.Err()
-}
-
-// wait waits until something is so, for as long as a client may take. The connection's mu is held, but not while it
-// waits.
-func (s *Stream) wait(so func() bool) {
-	if so() {
-		return
-	}
-	c := s.conn
-	defer context.AfterFunc(s, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.changed.Broadcast()
-	})()
-	slow := time.AfterFunc(c.server.SlowTime, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.fail(errors.New("the client does not take what it is sent"))
-	})
-	defer slow.Stop()
-	for !so() && c.failed == nil {
-		if len(c.out) > 0 && !c.writing {
-			c.flush()
-		} else {
-			c.changed.Wait()
-		}
-	}
+	return s.conn.failed
 }
 
 // flush writes all that was put, unless somebody does. mu is held, but not while it writes.
@@ -241,7 +215,7 @@ func (c *conn) flushSoon() {
 // not while it waits.
 func (c *conn) pace() {
 	for len(c.out) > 2*maxOut && c.failed == nil {
-		c.changed.Wait()
+		c.written.Wait()
 	}
 }
 
@@ -269,10 +243,11 @@ func (c *conn) write() {
 		if err != nil {
 			c.fail(err)
 		}
-		c.changed.Broadcast()
+		c.written.Broadcast()
+		c.next()
 	}
 	c.writing = false
-	c.changed.Broadcast()
+	c.written.Broadcast()
 	c.endIfDone()
 }
 

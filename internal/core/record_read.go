@@ -108,6 +108,9 @@ const crowdedText = "too many sessions with records have just ended, and their r
 // Crowded reports whether something was refused because records are being collected. It changed nothing, and a moment
 // later it is possible.
 func Crowded(err error) bool {
+	if err == nil {
+		return false
+	}
 	var e *leasehold.Error
 	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.HasPrefix(e.Message, crowdedText)
 }

@@ -24,8 +24,28 @@ func Reads(command core.Command) bool {
 		return !isEmpty(v.Labels) && !isEmpty(v.Also)
 	case *core.PutRecord:
 		return v.Large == nil && v.Link == nil
+	case *core.Txn:
+		return readsTxn(v)
 	}
 	return false
+}
+
+// readsTxn is Reads for a transaction, or one that is nested in another. Doors make the links of its puts for it
+// alone, and never change them.
+func readsTxn(v *core.Txn) bool {
+	if isEmpty(v.If) || isEmpty(v.Then) || isEmpty(v.Else) {
+		return false
+	}
+	for _, list := range [2][]core.Op{v.Then, v.Else} {
+		for i := range list {
+			o := &list[i]
+			if o.Large != nil || o.Acquire != nil || o.Link != nil && isEmpty(o.Link.Labels) ||
+				o.Txn != nil && !readsTxn(o.Txn) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func isEmpty[S ~[]T, T any](s S) bool { return s != nil && len(s) == 0 }

@@ -49,6 +49,29 @@ func TestCommandsThatNeedNotBeDecoded(t *testing.T) {
 	}
 }
 
+// Transactions with links, nested ones among them.
+func TestGoldenCommandsThatNeedNotBeDecoded(t *testing.T) {
+	met := 0
+	for kind, c := range goldenCommands {
+		if !Reads(c) {
+			continue
+		}
+		b, err := AppendCommand(nil, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := DecodeCommand(b); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("%s came back as %+v: %v", commandNames[kind], got, err)
+		}
+		if kind == kindTxnNested {
+			met++
+		}
+	}
+	if met == 0 {
+		t.Error("no transaction with a link was met")
+	}
+}
+
 func TestEntryIsMadeOfItsParts(t *testing.T) {
 	for seed := range uint64(300) {
 		want := newDice(seed).entry(int(seed % 20))

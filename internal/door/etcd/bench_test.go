@@ -48,26 +48,54 @@ func BenchmarkLock(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	key := fmt.Sprintf("lock/%x", granted.ID)
-	get := func(r *pb.RangeRequest) *pb.RequestOp {
-		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}
-	}
-	first := &pb.RangeRequest{Key: []byte("lock/"), RangeEnd: prefixEnd("lock/"), Limit: 1,
-		SortOrder: pb.RangeRequest_ASCEND, SortTarget: pb.RangeRequest_CREATE}
-	lock := &pb.TxnRequest{
-		Compare: []*pb.Compare{absent(key)},
-		Success: []*pb.RequestOp{opPut(&pb.PutRequest{Key: []byte(key), Lease: granted.ID}), get(first)},
-		Failure: []*pb.RequestOp{get(&pb.RangeRequest{Key: []byte(key)}), get(first)},
-	}
+	lock, unlock := lockAndUnlock(granted.ID)
 	b.ReportAllocs()
 	for b.Loop() {
 		if answer, err := kv.Txn(ctx, lock); err != nil || !answer.Succeeded {
 			b.Fatal(answer, err)
 		}
-		if _, err := kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(key)}); err != nil {
+		if _, err := kv.DeleteRange(ctx, unlock); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkHandlers is BenchmarkLock without the network: what the handlers do, and the engine in memory.
+func BenchmarkHandlers(b *testing.B) {
+	e := memory.StartSilent(engine.NewGoClock())
+	defer e.Close()
+	d := New(door.NewBackend(e, door.Options{}), Config{})
+	ctx := b.Context()
+	granted, err := leaseServer{Door: d}.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 600})
+	if err != nil {
+		b.Fatal(err)
+	}
+	kv := kvServer{Door: d}
+	lock, unlock := lockAndUnlock(granted.ID)
+	b.ReportAllocs()
+	for b.Loop() {
+		if answer, err := kv.Txn(ctx, lock); err != nil || !answer.Succeeded {
+			b.Fatal(answer, err)
+		}
+		if _, err := kv.DeleteRange(ctx, unlock); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// lockAndUnlock returns the requests of a concurrency.Mutex.
+func lockAndUnlock(lease int64) (*pb.TxnRequest, *pb.DeleteRangeRequest) {
+	key := fmt.Sprintf("lock/%x", lease)
+	get := func(r *pb.RangeRequest) *pb.RequestOp {
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}
+	}
+	first := &pb.RangeRequest{Key: []byte("lock/"), RangeEnd: prefixEnd("lock/"), Limit: 1,
+		SortOrder: pb.RangeRequest_ASCEND, SortTarget: pb.RangeRequest_CREATE}
+	return &pb.TxnRequest{
+		Compare: []*pb.Compare{absent(key)},
+		Success: []*pb.RequestOp{opPut(&pb.PutRequest{Key: []byte(key), Lease: lease}), get(first)},
+		Failure: []*pb.RequestOp{get(&pb.RangeRequest{Key: []byte(key)}), get(first)},
+	}, &pb.DeleteRangeRequest{Key: []byte(key)}
 }
 
 // BenchmarkKeepAlive renews a lease: on a stream that stays, as sessions do, and on one for each time, as

@@ -17,13 +17,8 @@ var relations = map[pb.Compare_CompareResult]core.Relation{
 // compareOf translates a comparison.
 func compareOf(c *pb.Compare) core.Compare {
 	keys, some := spanOf(c.Key, c.RangeEnd)
-	out := core.Compare{Path: keys.from, To: keys.to, Range: !keys.one, Is: relations[c.Result]}
-	switch {
-	case keys.one:
-		out.To = ""
-	case !some:
-		out.To = out.Path
-	}
+	out := core.Compare{Is: relations[c.Result]}
+	out.Path, out.To, out.Range = keys.asked(some)
 	switch c.Target {
 	case pb.Compare_VERSION:
 		return ofNumber(out, core.RecordVersion, c.GetVersion())

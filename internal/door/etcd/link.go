@@ -25,7 +25,7 @@ func (t *translation) put(r *pb.PutRequest, known []*pb.Compare) core.Op {
 	t.binds = t.binds || r.Lease != 0
 	op := core.Op{Do: core.Put, Path: string(r.Key), Value: string(r.Value), Session: sessionOf(r.Lease),
 		Before: r.PrevKv, KeepValue: r.IgnoreValue, KeepSession: r.IgnoreLease, KeepLink: r.IgnoreLease}
-	link := t.link(r)
+	link := t.link(r, &op)
 	if link == nil {
 		return op
 	}
@@ -52,19 +52,21 @@ func (t *translation) put(r *pb.PutRequest, known []*pb.Compare) core.Op {
 	}}
 }
 
-// link returns the claim that a key is; nil if it is none.
-func (t *translation) link(r *pb.PutRequest) *core.Link {
-	resource, prefix, ok := claimOf(string(r.Key), r.Lease)
+// link returns the claim that a key is; nil if it is none. op is the put, as far as it is translated.
+func (t *translation) link(r *pb.PutRequest, op *core.Op) *core.Link {
+	resource, prefix, ok := claimOf(op.Path, r.Lease)
 	if !ok {
 		return nil
 	}
-	link := &core.Link{Resource: resource, ID: sessionOf(r.Lease) + "-" + id.New(), Holder: t.holder, Wait: true,
-		Mirror: prefix, MayExpire: true}
-	if name := string(r.Value); len(name) <= maxHolder && readable(name) {
-		link.Holder = name // what a candidate proclaims is who it is
+	link := &core.Link{Resource: resource, ID: op.Session + "-" + id.New(), Wait: true, Mirror: prefix,
+		MayExpire: true}
+	if len(op.Value) <= maxHolder && readable(op.Value) {
+		link.Holder = op.Value // what a candidate proclaims is who it is
+	} else {
+		link.Holder = callOf(t.ctx).holder()
 	}
-	if len(r.Key) <= leasehold.MaxForeign {
-		link.Foreign = string(r.Key)
+	if len(op.Path) <= leasehold.MaxForeign {
+		link.Foreign = op.Path
 	}
 	return link
 }
@@ -72,7 +74,8 @@ func (t *translation) link(r *pb.PutRequest) *core.Link {
 // claimOf returns the resource that a key is a claim on, and what the keys of all claims on it begin with.
 func claimOf(key string, lease int64) (resource, prefix string, ok bool) {
 	slash := strings.LastIndexByte(key, '/')
-	if lease == 0 || slash < 0 || key[slash+1:] != strconv.FormatInt(lease, 16) {
+	var digits [leaseDigits + 1]byte // of a negative one, too
+	if lease == 0 || slash < 0 || key[slash+1:] != string(strconv.AppendInt(digits[:0], lease, 16)) {
 		return "", "", false
 	}
 	resource, prefix = strings.Trim(key[:slash], "/"), key[:slash+1]

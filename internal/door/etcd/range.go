@@ -80,9 +80,9 @@ var errMoved = errors.New("the rest of the range is gone from history")
 func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err error) {
 	keys, some := spanOf(r.Key, r.RangeEnd)
 	if !some {
-		keys.from = keys.to // the revision is looked at all the same
+		keys.from = keys.to // the revision is looked at all the same, of no keys
 	}
-	q := core.RecordQuery{From: keys.from, To: keys.to, KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE,
+	q := core.RecordQuery{From: keys.from, To: keys.end(), KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE,
 		Count: counts(r), Most: firstPage(r), Revision: internal(r.Revision)}
 	page, err := d.firstOf(ctx, max(0, r.Revision), q, &f.now)
 	if err != nil || !some || r.Revision == 1 {

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -36,7 +35,11 @@ func sessionOf(lease int64) string {
 	if lease == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%0*x", leaseDigits, uint64(lease))
+	var digits [leaseDigits]byte
+	for i, left := leaseDigits-1, uint64(lease); i >= 0; i, left = i-1, left>>4 {
+		digits[i] = "0123456789abcdef"[left&0xf]
+	}
+	return string(digits[:])
 }
 
 // leaseOf returns the lease that a session is; 0 if it was not opened by a client of etcd.
@@ -77,14 +80,14 @@ func secondsOf(d time.Duration) int64 { return int64(max(0, d-late) / time.Secon
 // A span is a range of keys.
 type span struct {
 	from, to string // empty: to the end
-	one      bool   // from alone
+	one      bool   // from alone, and there is no to
 }
 
 // spanOf returns the keys that a request names. A range that ends before it begins has none.
 func spanOf(key, end []byte) (s span, some bool) {
 	switch {
 	case len(end) == 0:
-		return span{from: string(key), to: string(key) + "\x00", one: true}, true
+		return span{from: string(key), one: true}, true
 	case len(end) == 1 && end[0] == 0:
 		return span{from: string(key)}, true
 	}
@@ -93,7 +96,28 @@ func spanOf(key, end []byte) (s span, some bool) {
 }
 
 // holds reports whether a key is in the span.
-func (s span) holds(key string) bool { return key >= s.from && (s.to == "" || key < s.to) }
+func (s span) holds(key string) bool {
+	if s.one {
+		return key == s.from
+	}
+	return key >= s.from && (s.to == "" || key < s.to)
+}
+
+// end returns the first key behind the span; empty if there is none.
+func (s span) end() string {
+	if s.one {
+		return s.from + "\x00"
+	}
+	return s.to
+}
+
+// asked returns the span as commands name it, where some says whether there are any keys in it.
+func (s span) asked(some bool) (path, to string, isRange bool) {
+	if !some {
+		return s.from, s.from, true
+	}
+	return s.from, s.to, !s.one
+}
 
 // checkKey refuses a key that no record can have.
 func checkKey(key []byte) error {

@@ -21,8 +21,7 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 	if proto.Size(r) > leasehold.MaxTxn {
 		return nil, tooLarge()
 	}
-	t := &translation{door: s.Door, ctx: ctx, holder: callOf(ctx).holder(),
-		past: map[*pb.RangeRequest]*pb.RangeResponse{}}
+	t := &translation{door: s.Door, ctx: ctx}
 	command, err := t.txn(r)
 	if err != nil {
 		return nil, err
@@ -49,12 +48,11 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 type translation struct {
 	door   *Door
 	ctx    context.Context
-	holder string // who claims what the request claims
 	now    leasehold.Revision
 
 	keeps bool // a put keeps what is there, so that it has to be there
 	binds bool // a put names a lease
-	past  map[*pb.RangeRequest]*pb.RangeResponse
+	past  map[*pb.RangeRequest]*pb.RangeResponse // of ranges at a revision; nil: there are none
 }
 
 // refused tells why a transaction was not carried out.
@@ -107,23 +105,31 @@ func checkOp(op *pb.RequestOp, most int) error {
 // txn translates a transaction, or one that is nested in another.
 func (t *translation) txn(r *pb.TxnRequest) (*core.Txn, error) {
 	command := &core.Txn{}
-	for _, c := range r.Compare {
-		command.If = append(command.If, compareOf(c))
+	if len(r.Compare) > 0 {
+		command.If = make([]core.Compare, len(r.Compare))
 	}
-	for _, branch := range []struct {
-		from []*pb.RequestOp
-		to   *[]core.Op
-		is   []*pb.Compare // what is known to hold when it is done
-	}{{r.Success, &command.Then, r.Compare}, {r.Failure, &command.Else, nil}} {
-		for _, op := range branch.from {
-			translated, err := t.op(op, branch.is)
-			if err != nil {
-				return nil, err
-			}
-			*branch.to = append(*branch.to, translated)
+	for i, c := range r.Compare {
+		command.If[i] = compareOf(c)
+	}
+	var err error
+	if command.Then, err = t.list(r.Success, r.Compare); err == nil {
+		command.Else, err = t.list(r.Failure, nil)
+	}
+	return command, err
+}
+
+// list translates the operations of one list. known is what holds when it is done.
+func (t *translation) list(from []*pb.RequestOp, known []*pb.Compare) (list []core.Op, err error) {
+	if len(from) == 0 {
+		return nil, nil
+	}
+	list = make([]core.Op, len(from))
+	for i, op := range from {
+		if list[i], err = t.op(op, known); err != nil {
+			return nil, err
 		}
 	}
-	return command, nil
+	return list, nil
 }
 
 // op translates an operation.
@@ -147,18 +153,16 @@ func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
 		if err != nil {
 			return core.Op{}, err
 		}
+		if t.past == nil {
+			t.past = map[*pb.RangeRequest]*pb.RangeResponse{}
+		}
 		t.past[r] = found.answer(r)
 		return core.Op{Do: core.Get, Path: string(r.Key), Most: 1, KeysOnly: true}, nil
 	}
 	keys, some := spanOf(r.Key, r.RangeEnd)
-	op := core.Op{Do: core.Get, Path: keys.from, To: keys.to, Range: !keys.one, Count: !keys.one,
-		Select: selectionOf(r), KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE}
-	switch {
-	case keys.one:
-		op.To = ""
-	case !some:
-		op.To = op.Path
-	}
+	op := core.Op{Do: core.Get, Count: !keys.one, Select: selectionOf(r),
+		KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE}
+	op.Path, op.To, op.Range = keys.asked(some)
 	switch {
 	case r.CountOnly:
 		op.Most, op.KeysOnly = 1, true
@@ -172,29 +176,26 @@ func (t *translation) get(r *pb.RangeRequest) (core.Op, error) {
 
 func deleteOf(r *pb.DeleteRangeRequest) core.Op {
 	keys, some := spanOf(r.Key, r.RangeEnd)
-	op := core.Op{Do: core.Delete, Path: keys.from, To: keys.to, Range: !keys.one, Before: r.PrevKv}
-	switch {
-	case keys.one:
-		op.To = ""
-	case !some:
-		op.To = op.Path
-	}
+	op := core.Op{Do: core.Delete, Before: r.PrevKv}
+	op.Path, op.To, op.Range = keys.asked(some)
 	return op
 }
 
 // answer translates what a transaction came to.
 func (t *translation) answer(r *pb.TxnRequest, from *core.TxnAnswer) (*pb.TxnResponse, error) {
-	told := &pb.TxnResponse{Header: t.header(), Succeeded: from.Succeeded}
+	told := &pb.TxnResponse{Succeeded: from.Succeeded}
 	ops := r.Success
 	if !from.Succeeded {
 		ops = r.Failure
 	}
+	if len(ops) > 0 {
+		told.Responses = make([]*pb.ResponseOp, len(ops))
+	}
+	var err error
 	for i, op := range ops {
-		result, err := t.result(op, &from.Results[i])
-		if err != nil {
+		if told.Responses[i], err = t.result(op, &from.Results[i]); err != nil {
 			return nil, err
 		}
-		told.Responses = append(told.Responses, result)
 	}
 	return told, nil
 }
@@ -205,30 +206,53 @@ func (t *translation) header() *pb.ResponseHeader { return &pb.ResponseHeader{Re
 func (t *translation) result(op *pb.RequestOp, r *core.TxnResult) (*pb.ResponseOp, error) {
 	switch op := op.Request.(type) {
 	case *pb.RequestOp_RequestPut:
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: t.putResult(op.RequestPut, r)}}, nil
+		return t.putResult(op.RequestPut, r), nil
 	case *pb.RequestOp_RequestDeleteRange:
-		deleted := &pb.DeleteRangeResponse{Header: t.header(), Deleted: int64(r.Deleted)}
-		for _, record := range r.Before {
-			deleted.PrevKvs = append(deleted.PrevKvs, keyValue(record, false))
-		}
-		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: deleted}}, nil
+		return t.deleteResult(r), nil
 	case *pb.RequestOp_RequestTxn:
 		nested, err := t.answer(op.RequestTxn, r.Txn)
+		if err == nil {
+			nested.Header = t.header()
+		}
 		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: nested}}, err
 	}
 	found, err := t.rangeResult(op.GetRequestRange(), r)
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: found}}, err
 }
 
-func (t *translation) putResult(put *pb.PutRequest, r *core.TxnResult) *pb.PutResponse {
+// putResult shows what a put came to. The messages of an answer are in one piece of memory, here and below.
+func (t *translation) putResult(put *pb.PutRequest, r *core.TxnResult) *pb.ResponseOp {
 	if r.Txn != nil { // it was one of two, by whether the key was there
 		r = &r.Txn.Results[0]
 	}
-	answer := &pb.PutResponse{Header: t.header()}
-	if put.PrevKv && len(r.Before) > 0 {
-		answer.PrevKv = previous(r.Before[0])
+	var told struct {
+		op     pb.ResponseOp
+		is     pb.ResponseOp_ResponsePut
+		put    pb.PutResponse
+		header pb.ResponseHeader
 	}
-	return answer
+	told.op.Response, told.is.ResponsePut, told.put.Header = &told.is, &told.put, &told.header
+	told.header.Revision = shown(t.now)
+	if put.PrevKv && len(r.Before) > 0 {
+		told.put.PrevKv = previous(r.Before[0])
+	}
+	return &told.op
+}
+
+// deleteResult shows what a delete came to.
+func (t *translation) deleteResult(r *core.TxnResult) *pb.ResponseOp {
+	var told struct {
+		op      pb.ResponseOp
+		is      pb.ResponseOp_ResponseDeleteRange
+		deleted pb.DeleteRangeResponse
+		header  pb.ResponseHeader
+	}
+	told.op.Response, told.is.ResponseDeleteRange, told.deleted.Header = &told.is, &told.deleted, &told.header
+	told.header.Revision, told.deleted.Deleted = shown(t.now), int64(r.Deleted)
+	for _, record := range r.Before {
+		told.deleted.PrevKvs = append(told.deleted.PrevKvs, keyValue(record, false))
+	}
+	return &told.op
 }
 
 // rangeResult shows a page. What a transaction cannot show at once is read afterwards, as it was then.

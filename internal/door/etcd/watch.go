@@ -243,9 +243,10 @@ func (s *watchStream) create(r *pb.WatchCreateRequest) error {
 
 // mayFollow reports whether there is anything in a range that somebody may read.
 func mayFollow(permit *access.Permit, namespace string, keys span) bool {
+	to := keys.end()
 	for _, part := range permit.Parts(access.RecordRead, namespace, "") {
 		end := part.End()
-		if (keys.to == "" || part.Path < keys.to) && (end == "" || keys.from < end) {
+		if (to == "" || part.Path < to) && (end == "" || keys.from < end) {
 			return permit.MaySomewhere(access.Watch, namespace)
 		}
 	}

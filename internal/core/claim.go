@@ -242,7 +242,7 @@ func (s *State) bind(sp *space, c *Claim) {
 		return
 	}
 	sp.bound.Set(binding{c.Session, c.ID})
-	countBound(sp, c.Session, 1)
+	s.countBound(sp, c.Session, 1)
 }
 
 func (s *State) unbind(sp *space, c *Claim) {
@@ -250,38 +250,45 @@ func (s *State) unbind(sp *space, c *Claim) {
 		return
 	}
 	sp.bound.Delete(binding{c.Session, c.ID})
-	countBound(sp, c.Session, -1)
+	s.countBound(sp, c.Session, -1)
 }
 
 // countBound keeps count of what is bound to a session. The session may be ending, and then
 // there is nothing left to count in.
-func countBound(sp *space, id string, more int) {
+func (s *State) countBound(sp *space, id string, more int) {
 	if session, ok := sp.sessions.Get(id); ok {
-		counted := *session
-		counted.Claims += more
-		sp.sessions.Set(id, &counted)
+		s.freshSession(sp, session).Claims += more
 	}
 }
 
 // countRecord is countBound for records, which also decide when somebody has to look for
 // records that are over: see moveLapse.
-func countRecord(sp *space, id string, more int) {
+func (s *State) countRecord(sp *space, id string, more int) {
 	session, ok := sp.sessions.Get(id)
 	if !ok {
 		return
 	}
-	counted := *session
+	before := session.lapse()
+	counted := s.freshSession(sp, session)
 	counted.Claims += more
 	counted.records = uint16(int(counted.records) + more)
-	sp.sessions.Set(id, &counted)
-	sp.moveLapse(session, &counted)
+	sp.moveLapse(before, counted.lapse())
+}
+
+// freshSession returns a session of the table to be changed in place: a copy, or the session itself if the entry that is
+// being applied has made it. Nobody else has seen that one, since copies of the state are made between entries.
+func (s *State) freshSession(sp *space, session *Session) *Session {
+	if s.fresh != session {
+		s.fresh = new(*session)
+		sp.sessions.Set(session.ID, s.fresh)
+	}
+	return s.fresh
 }
 
 // moveLapse keeps the list of the sessions that have records, by when they end. A read uses it
 // to leave out the records of sessions that are over and not collected yet, without looking at
-// every record. Either of the two, what the session was and what it is, may be nil.
-func (sp *space) moveLapse(before, after *Session) {
-	was, is := before.lapse(), after.lapse()
+// every record.
+func (sp *space) moveLapse(was, is lapse) {
 	if was == is {
 		return
 	}
@@ -293,6 +300,7 @@ func (sp *space) moveLapse(before, after *Session) {
 	}
 }
 
+// lapse is when the records of a session end; zero if there are none. The session may be nil.
 func (session *Session) lapse() lapse {
 	if session == nil || session.records == 0 {
 		return lapse{}

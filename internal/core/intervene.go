@@ -39,10 +39,8 @@ func (s *State) intervene(sp *space, c *Claim) {
 	}
 	before := session.touched()
 	first := max(0, len(before.IDs)-maxIntervened+1)
-	told := *session
 	// As in a fifo, copies share one array: an older one never sees what is behind its own end.
-	told.Touched = &Touched{before.Count + 1, append(before.IDs[first:], c.ID)}
-	sp.sessions.Set(told.ID, &told)
+	s.freshSession(sp, session).Touched = &Touched{before.Count + 1, append(before.IDs[first:], c.ID)}
 }
 
 // marks are the ids that a session withdrew before they were known. A value is never changed:

@@ -107,7 +107,7 @@ func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
 		if ok {
 			session.Claims++ // nobody else has seen it yet
 			if session.records++; session.records == 1 {
-				sp.moveLapse(nil, session)
+				sp.moveLapse(lapse{}, session.lapse())
 			}
 		}
 	}

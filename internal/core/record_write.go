@@ -74,10 +74,10 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 	bound := sp.records.Binds(was)
 	r, old := s.records.Put(&sp.records, w, stamp)
 	if bound {
-		countRecord(sp, old.Session, -1)
+		s.countRecord(sp, old.Session, -1)
 	}
 	if r.Session != "" && !w.Loose {
-		countRecord(sp, r.Session, 1)
+		s.countRecord(sp, r.Session, 1)
 	}
 	if !from.made {
 		s.ownRecord(sp, r.Path, old == nil, before)
@@ -105,7 +105,7 @@ func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	s.dropTask(sp, r.Path)
 	sp.standDown(r.Path)
 	if bound {
-		countRecord(sp, r.Session, -1)
+		s.countRecord(sp, r.Session, -1)
 	}
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{

@@ -60,7 +60,7 @@ func (s *State) extend(sp *space, session *Session) *Session {
 	longer.Gap = max(longer.Gap, s.gap(session.TTL, session.Expires))
 	longer.Expires = s.now.Add(session.TTL)
 	s.putSession(sp, &longer)
-	sp.moveLapse(session, &longer)
+	sp.moveLapse(session.lapse(), longer.lapse())
 	s.lateSession(sp, session, &longer)
 	return &longer
 }
@@ -137,7 +137,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.ends++
 	s.work.take(endCost)
 	sp.sessions.Delete(session.ID)
-	sp.moveLapse(session, nil)
+	sp.moveLapse(session.lapse(), lapse{})
 	s.totals.sessions--
 	s.tallies.add(session.Owner, tally{sessions: -1})
 	s.due.Set(session.timer, 0)

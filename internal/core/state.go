@@ -54,7 +54,8 @@ type State struct {
 		token    leasehold.Token // the largest of all namespaces that were forgotten
 		revision leasehold.Revision
 	}
-	forgot []string // namespaces, by the entry that was applied last
+	forgot   []string // namespaces, by the entry that was applied last
+	sweeping []*space // that are looked at now, whether to forget them; room for the next
 
 	definitions int // how many there are in all namespaces
 	tasks       int // the same
@@ -100,6 +101,7 @@ type State struct {
 	unshown  []stirring     // resources whose records may have to show another holder; empty between commands
 	claiming string         // the reservation that the command being applied claims
 	room     txnRoom        // for the next transaction
+	fresh    *Session       // that the entry at hand has put last: see freshSession
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
@@ -265,7 +267,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 	s.now, s.wall, s.events, s.forgot, s.shares = stamp, wall, nil, nil, PoolShares{}
 	s.turnPage()
 	s.records.Begin()
-	s.work, s.door, s.asker = s.newWork(), "", nil
+	s.work, s.door, s.asker, s.fresh = s.newWork(), "", nil, nil
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++

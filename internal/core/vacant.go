@@ -80,16 +80,20 @@ func (s *State) nextSpaces(most int) []*space {
 	if most == 0 {
 		return nil
 	}
-	list := make([]*space, 0, most)
-	add := func(_ string, sp *space) bool {
-		list = append(list, sp)
-		return len(list) < most
+	s.sweeping = s.sweeping[:0]
+	s.spaces.Ascend(s.swept, func(name string, sp *space) bool {
+		if name != s.swept {
+			s.sweeping = append(s.sweeping, sp)
+		}
+		return len(s.sweeping) < most
+	})
+	if len(s.sweeping) < most {
+		s.spaces.Scan(func(_ string, sp *space) bool {
+			s.sweeping = append(s.sweeping, sp)
+			return len(s.sweeping) < most
+		})
 	}
-	s.spaces.Ascend(s.swept+"\x00", add)
-	if len(list) < most {
-		s.spaces.Scan(add)
-	}
-	return list
+	return s.sweeping
 }
 
 // rests reports whether a grace runs in a vacant namespace. It drops the resources on which

@@ -22,6 +22,14 @@ type renewal struct {
 	answer core.Answer
 	err    error
 	done   chan struct{} // closed when the two above are set
+
+	batch [1]engine.Submission // by which it is submitted
+}
+
+// finish takes what the renewal came to.
+func (r *renewal) finish(answer core.Answer, err error) {
+	r.answer, r.err = answer, err
+	close(r.done)
 }
 
 // LeaseKeepAlive renews sessions. A client with many leases sends many renewals at once: they are put in the log
@@ -60,6 +68,8 @@ func (s leaseServer) LeaseKeepAlive(
 func (s leaseServer) takeRenewals(
 	ctx context.Context, next func() (*pb.LeaseKeepAliveRequest, error), renewals chan<- *renewal,
 ) error {
+	var lease int64
+	var command *core.RenewSession // of that lease: most streams renew one, again and again
 	for {
 		request, err := next()
 		if errors.Is(err, io.EOF) {
@@ -68,10 +78,14 @@ func (s leaseServer) takeRenewals(
 		if err != nil {
 			return err
 		}
-		r := &renewal{lease: request.ID, done: make(chan struct{})}
+		if command == nil || lease != request.ID {
+			lease = request.ID
+			command = &core.RenewSession{Namespace: s.config.Namespace, ID: sessionOf(lease)}
+		}
+		r := &renewal{lease: lease, done: make(chan struct{})}
 		select {
 		case renewals <- r:
-			s.submit(ctx, r)
+			s.submit(ctx, r, command)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -79,17 +93,13 @@ func (s leaseServer) takeRenewals(
 }
 
 // submit puts a renewal in the log.
-func (s leaseServer) submit(ctx context.Context, r *renewal) {
-	command := &core.RenewSession{Namespace: s.config.Namespace, ID: sessionOf(r.lease)}
+func (s leaseServer) submit(ctx context.Context, r *renewal, command *core.RenewSession) {
 	if command.ID == "" {
-		r.err = leasehold.ErrNotFound
-		close(r.done)
+		r.finish(core.Answer{}, leasehold.ErrNotFound)
 		return
 	}
-	s.backend.Submit([]engine.Submission{{Ctx: ctx, Command: command, Done: func(answer core.Answer, err error) {
-		r.answer, r.err = answer, err
-		close(r.done)
-	}}})
+	r.batch[0] = engine.Submission{Ctx: ctx, Command: command, Done: r.finish}
+	s.backend.Submit(r.batch[:])
 }
 
 // answerRenewal tells what a renewal came to. A lease that is not there has a TTL of 0, which is no error.

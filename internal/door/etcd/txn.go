@@ -46,12 +46,12 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 
 // A translation makes a command of a request, and an answer of what that came to.
 type translation struct {
-	door   *Door
-	ctx    context.Context
-	now    leasehold.Revision
+	door *Door
+	ctx  context.Context
+	now  leasehold.Revision
 
-	keeps bool // a put keeps what is there, so that it has to be there
-	binds bool // a put names a lease
+	keeps bool                                   // a put keeps what is there, so that it has to be there
+	binds bool                                   // a put names a lease
 	past  map[*pb.RangeRequest]*pb.RangeResponse // of ranges at a revision; nil: there are none
 }
 

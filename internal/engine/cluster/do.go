@@ -21,7 +21,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.nameable(ctx, command); err != nil {
 		return core.Answer{}, err
 	}
-	call, err := e.encode(make([]byte, 0, usualBytes), ctx, command)
+	call, err := e.encode(make([]byte, 0, roomFor(command)), ctx, command)
 	if err != nil {
 		return core.Answer{}, err
 	}
@@ -121,8 +121,20 @@ func (e *Engine) check(command core.Command) error {
 	return e.room(command)
 }
 
-// usualBytes is room for a command, behind its origin and who asks.
-const usualBytes = 112
+// usualBytes is room for a command, behind its origin and who asks, and usualTxn for a transaction, such as one that
+// takes a lock by a linked record.
+const (
+	usualBytes = 112
+	usualTxn   = 384
+)
+
+// roomFor is how many bytes a command usually has.
+func roomFor(command core.Command) int {
+	if _, ok := command.(*core.Txn); ok {
+		return usualTxn
+	}
+	return usualBytes
+}
 
 // encode returns the call of a command, with its bytes as they will be in the log, behind its origin and who asks for
 // it.

@@ -275,8 +275,8 @@ func (s *State) countRecord(sp *space, id string, more int) {
 	sp.moveLapse(before, counted.lapse())
 }
 
-// freshSession returns a session of the table to be changed in place: a copy, or the session itself if the entry that is
-// being applied has made it. Nobody else has seen that one, since copies of the state are made between entries.
+// freshSession returns a session of the table to be changed in place: a copy, or the session itself if the entry that
+// is being applied has made it. Nobody else has seen that one, since copies of the state are made between entries.
 func (s *State) freshSession(sp *space, session *Session) *Session {
 	if s.fresh != session {
 		s.fresh = new(*session)

@@ -82,8 +82,8 @@ func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err e
 	if !some {
 		keys.from = keys.to // the revision is looked at all the same, of no keys
 	}
-	q := core.RecordQuery{From: keys.from, To: keys.end(), KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE,
-		Count: counts(r), Most: firstPage(r), Revision: internal(r.Revision)}
+	q := core.RecordQuery{From: keys.from, To: keys.end(), Count: counts(r), Most: firstPage(r),
+		KeysOnly: r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE, Revision: internal(r.Revision)}
 	page, err := d.firstOf(ctx, max(0, r.Revision), q, &f.now)
 	if err != nil || !some || r.Revision == 1 {
 		return f, err

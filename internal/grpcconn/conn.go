@@ -19,9 +19,6 @@ import (
 const (
 	// windowSize is how much a client may send on a stream, or on a connection, that was not read yet.
 	windowSize = 1 << 20
-	// maxHeld is how much of requests a connection may have under way: parts of messages, and messages that a service
-	// did not take yet.
-	maxHeld = 64 << 20
 	// readBuffer is what each connection has for as long as it lives. Requests are small.
 	readBuffer = 4 << 10
 
@@ -51,7 +48,7 @@ type conn struct {
 	streams map[uint32]*Stream
 	last    uint32 // newest stream of the client
 	running int    // calls under way, also those whose stream is gone
-	held    int    // bytes that came and were not taken
+	held           // what came and is under way
 	window  int    // that the client may still send
 	away    bool   // the client was told to go elsewhere
 	failed  error  // why the connection is at its end
@@ -120,6 +117,10 @@ func (c *conn) greet() error {
 func (c *conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, s := range c.streams { // first: else they could go on putting answers
+		s.abandon()
+	}
+	clear(c.streams)
 	var fault http2.ConnectionError
 	if errors.Is(err, http2.ErrFrameTooLarge) {
 		fault = http2.ConnectionError(http2.ErrCodeFrameSize)
@@ -132,10 +133,6 @@ func (c *conn) end(err error) {
 		}
 	}
 	c.fail(err)
-	for _, s := range c.streams {
-		s.abandon()
-	}
-	clear(c.streams)
 	c.pings.stop()
 }
 
@@ -272,10 +269,13 @@ func (c *conn) handleTrailer(id uint32, end bool) error {
 
 // begin begins a call. mu is held.
 func (c *conn) begin(id uint32, r *request, ended bool) {
-	s := &Stream{conn: c, id: id, fields: r.fields, path: r.path, window: windowSize}
+	s := &Stream{conn: c, id: id, fields: r.fields, path: r.path, window: windowSize, cost: streamCost + r.size}
+	c.hold(s.cost)
 	switch {
 	case r.refused != nil:
 		s.refused = r.refused
+	case c.tooMuch() != nil:
+		s.refused = c.tooMuch()
 	case !grpcContent(r.contentType):
 		s.httpStatus = "415"
 		s.refused = status.Errorf(codes.InvalidArgument, "invalid gRPC request content-type %q", brief(r.contentType))
@@ -289,6 +289,11 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 		if s.method = c.server.methods[r.path]; s.method == nil {
 			s.refused = c.server.unknown(r.path)
 		}
+	}
+	if s.refused != nil { // its answer may have to wait for long
+		s.fields, s.path = nil, ""
+		c.hold(streamCost - s.cost)
+		s.cost = streamCost
 	}
 	if r.timeout > 0 {
 		s.Context, s.cancel = context.WithTimeout(context.Background(), r.timeout)

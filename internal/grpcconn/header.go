@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
@@ -38,6 +39,7 @@ type request struct {
 
 	timeout time.Duration // 0: there is none
 	fields  fields
+	size    int // of all fields, also those above
 
 	refused error // why it is not carried out
 }
@@ -135,9 +137,14 @@ func (h *headerReader) request() (r request, whole bool) {
 		}
 	}
 	if !slices.Equal(rest, h.last) {
+		for _, f := range rest {
+			if !httpguts.ValidHeaderFieldValue(f.Value) {
+				return r, false
+			}
+		}
 		h.last = slices.Clone(rest)
 	}
-	r.fields = h.last
+	r.fields, r.size = h.last, h.size
 	return r, r.path != "" && r.method != "" && r.scheme != ""
 }
 

@@ -172,6 +172,7 @@ func TestBadFrames(t *testing.T) {
 		"an unknown pseudo field": {malformed(":status", "200"), "RST_STREAM PROTOCOL_ERROR"},
 		"a field twice":           {malformed(":path", "/x/y"), "RST_STREAM PROTOCOL_ERROR"},
 		"a field of HTTP/1.1":     {malformed("connection", "close"), "RST_STREAM PROTOCOL_ERROR"},
+		"a value of two lines":    {malformed("a", "b\nc"), "RST_STREAM PROTOCOL_ERROR"},
 		"another te":              {malformed("te", "gzip"), "RST_STREAM PROTOCOL_ERROR"},
 		"no path":                 {func(c *raw) { c.call(1, true, ":method", "POST") }, "RST_STREAM PROTOCOL_ERROR"},
 		"a second header": {func(c *raw) {

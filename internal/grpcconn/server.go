@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -41,6 +42,7 @@ type Server struct {
 	Config
 	methods map[string]*method
 	crew    crew
+	lent    atomic.Int64 // bytes that connections hold beyond what each may
 }
 
 // A method is one call that can be made.

@@ -34,6 +34,7 @@ type Stream struct {
 
 	// The connection's mu guards what follows.
 	in      []byte // messages, and parts of one, that came and were not taken
+	cost    int    // of the call itself, as it is held
 	ended   bool   // the client has nothing more to say
 	started bool   // it is carried out, or was
 	gone    bool   // the client wants no answer
@@ -80,13 +81,13 @@ func grpcContent(t string) bool {
 func (s *Stream) arrived(data []byte, end bool) {
 	c := s.conn
 	s.in = append(s.in, data...)
-	c.held += len(data)
+	c.hold(len(data))
 	s.ended = s.ended || end
 	if s.broken == nil {
 		s.broken = s.check()
 	}
 	if s.broken != nil {
-		c.held -= len(s.in)
+		c.hold(-len(s.in))
 		s.taken += len(s.in)
 		s.in = nil
 	}
@@ -94,7 +95,9 @@ func (s *Stream) arrived(data []byte, end bool) {
 		return // its answer is on the way
 	}
 	if s.more != nil {
-		s.signal()
+		if s.ended || s.broken != nil || s.whole() {
+			s.signal()
+		}
 	} else if !s.started && (s.ended || s.broken != nil) {
 		s.start()
 	}
@@ -104,8 +107,8 @@ func (s *Stream) arrived(data []byte, end bool) {
 // check looks at the beginning of what came.
 func (s *Stream) check() error {
 	c := s.conn
-	if c.held > maxHeld {
-		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on one connection", maxHeld)
+	if err := c.tooMuch(); err != nil {
+		return err
 	}
 	if len(s.in) < prefix {
 		return nil
@@ -121,6 +124,9 @@ func (s *Stream) check() error {
 
 // length is that of the message that came first.
 func (s *Stream) length() int { return int(binary.BigEndian.Uint32(s.in[1:])) }
+
+// whole reports whether all of the message that came first is there.
+func (s *Stream) whole() bool { return len(s.in) >= prefix && len(s.in) >= prefix+s.length() }
 
 // allow lets the client send as much as was taken, and at least the rest of a message that has begun.
 func (s *Stream) allow() {
@@ -163,8 +169,8 @@ func (s *Stream) start() {
 func (s *Stream) abandon() {
 	s.gone = true
 	s.cancel()
-	s.conn.held -= len(s.in)
-	s.in = nil
+	s.conn.hold(-len(s.in) - s.cost)
+	s.in, s.cost = nil, 0
 	s.wake()
 }
 
@@ -229,13 +235,13 @@ func (s *Stream) take() ([]byte, error) {
 		if s.broken != nil {
 			return nil, s.broken
 		}
-		if len(s.in) >= prefix && len(s.in) >= prefix+s.length() {
+		if s.whole() {
 			n := prefix + s.length()
 			message := s.in[prefix:n:n]
 			if s.in = s.in[n:]; len(s.in) == 0 {
 				s.in = nil
 			}
-			c.held -= n
+			c.hold(-n)
 			s.taken += n
 			s.broken = s.check() // of what follows
 			s.allow()

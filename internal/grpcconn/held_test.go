@@ -1,0 +1,89 @@
+package grpcconn
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// Calls that never send anything cost no more than so much, however large their headers are.
+func TestLargeHeaders(t *testing.T) {
+	inBubble(t, func(s *site) {
+		s.server.MaxStreams = 8192
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		header := slices.Clone(usual)
+		for range 20 { // all but the first take a byte
+			header = append(header, "a", strings.Repeat("x", 3000))
+		}
+		for id := uint32(1); id < 2*2000; id += 2 {
+			c.call(id, false, header...)
+		}
+		if n := strings.Count(c.came(), "HEADERS"); n < 900 || n > 1000 {
+			t.Errorf("of 2,000 calls with 60 KB each, %d were refused", n)
+		}
+		_ = c.Close()
+	})
+}
+
+// Clients whose requests are small are served although others hold all that they may together.
+func TestManyHold(t *testing.T) {
+	inBubble(t, func(s *site) {
+		s.server.lent.Store(maxLent) // as by hundreds of connections
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		c.send(message(0)...)
+		if got := c.came(); got != "HEADERS,DATA,HEADERS" {
+			t.Errorf("a small call: %q", got)
+		}
+		large := func(id uint32) {
+			c.call(id, false)
+			_ = c.WriteData(id, false, binary.BigEndian.AppendUint32([]byte{0}, 1<<20))
+			for range 20 {
+				_ = c.WriteData(id, false, make([]byte, 16<<10))
+			}
+		}
+		large(3)
+		if got := c.came(); got != "HEADERS,RST_STREAM NO_ERROR" {
+			t.Errorf("a large call: %q", got)
+		}
+		s.server.lent.Add(-maxLent)
+		large(5)
+		large(7)
+		_ = c.WriteRSTStream(7, http2.ErrCodeCancel)
+		if got := c.came(); got != "" {
+			t.Errorf("a large call when the others are gone: %q", got)
+		}
+		if s.server.lent.Load() == 0 {
+			t.Error("it is not counted")
+		}
+		_ = c.Close()
+		synctest.Wait()
+		if got := s.server.lent.Load(); got != 0 {
+			t.Errorf("%d bytes stay counted", got)
+		}
+	})
+}
+
+// What ends a connection is the last that its client hears.
+func TestLastWord(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(false)
+		_ = c.WriteSettings(window(1 << 20))
+		_ = c.WriteWindowUpdate(0, 1<<20)
+		c.large(1)
+		synctest.Wait()
+		c.call(2, true)
+		time.Sleep(time.Second)
+		go c.read()
+		<-c.ended
+		if got := c.came(); !strings.HasSuffix(got, "GOAWAY PROTOCOL_ERROR") {
+			t.Errorf("it heard %q", got)
+		}
+	})
+}

@@ -42,8 +42,11 @@ func (g gate) Watch(ctx context.Context, namespace string) (engine.Sight, error)
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, leave)
-	g.guard.follow(ctx)
+	left := g.guard.enter()
+	context.AfterFunc(ctx, func() {
+		leave()
+		left()
+	})
 	return s, nil
 }
 

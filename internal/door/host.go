@@ -73,6 +73,10 @@ func Borrow(w http.ResponseWriter, r *http.Request, gone func()) *Borrowed {
 	return listen.Borrow(w, r, gone)
 }
 
+// After lets the handler of a request over HTTP/2 return before its answer is complete; see [listen.After]. False: that
+// cannot be.
+func After(r *http.Request, wait func()) bool { return listen.After(r, wait) }
+
 // OwnConn returns the connection of a request as the door's own Wrap made it, or nil.
 func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }
 

@@ -60,6 +60,7 @@ type Host struct {
 	away    chan struct{} // has room while one more may be turned away slowly
 	full    func() string // what a connection is told for which there is no room
 
+	after    sync.Map // of *http.Request: what to wait for after its handler
 	underWay *underWay
 	intake   *intake // for the HTTP server; nil: it takes connections from the gate
 }

@@ -78,8 +78,16 @@ func (h *Host) guarded(door string, route Route, refuse refuse) http.Handler {
 const otherSite = "a page of another site may not ask this: send the request from a program, or from this " +
 	"server's own pages"
 
-// ServeHTTP answers one request. A connection that has sent a whole one is no longer evicted.
+// ServeHTTP answers one request.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.answer(w, r)
+	if r.ProtoMajor >= 2 {
+		h.waitAfter(r)
+	}
+}
+
+// answer hands a request to its door. A connection that has sent a whole one is no longer evicted.
+func (h *Host) answer(w http.ResponseWriter, r *http.Request) {
 	if c := Outer(r); c != nil {
 		if r.TLS == nil && h.config.TLS != nil && h.config.Wrap == nil {
 			r.TLS = tlsOf(c) // net/http does not look below a replayed connection

@@ -98,7 +98,7 @@ func idle(t *testing.T, w *bench, header string) {
 }
 
 // Watches that share connections with TLS, as those of one client do over HTTP/2: a hundred on each.
-// What counts is the goroutine that net/http has for each, and its stack.
+// net/http keeps a goroutine with a stack of 4 KiB and a buffer of 4 KiB for each.
 func TestIdleWatchesOnSharedConnections(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
 	certified.StartTLS()
@@ -118,7 +118,7 @@ func TestIdleWatchesOnSharedConnections(t *testing.T) {
 		c.Close()
 	}
 	stop()
-	if cost > 32<<10 {
+	if cost > 24<<10 { // with the race detector, it is 20
 		t.Errorf("an idle watch costs %d bytes", cost)
 	}
 }

@@ -17,7 +17,9 @@ import (
 // a timer, or the end of its context lets somebody look after it.
 type stream struct {
 	*call           // without the request, once the stream is on a connection of its own
-	leave    func() // ends the context, and counts the watch out
+	cancel   func() // ends the context
+	countOut func()
+	left     atomic.Bool // it was counted out
 	query    listQuery
 	watcher  *engine.Watcher
 	bookmark bool
@@ -27,6 +29,8 @@ type stream struct {
 
 	borrowed *door.Borrowed // the connection; nil: net/http writes, and a handler waits for done
 	done     chan struct{}
+	shared   bool // with others, by HTTP/2
+	finished bool
 
 	turn    atomic.Int32 // who may look after it
 	sleeper door.Sleeper
@@ -45,24 +49,33 @@ const (
 	never         // the stream is over
 )
 
-// goOn lets the stream live by itself. On a connection of its own the request is over for net/http, which frees all
-// that it has for it; left is called then, so that the end of the request is not that of the watch.
+// goOn lets the stream live by itself: its handler returns, and what net/http and we have for the request is free.
+// Where that cannot be, the handler waits. On a connection of its own the request is over for net/http; left is called
+// then, so that the end of the request is not that of the watch.
 func (s *stream) goOn(left func() bool) {
+	handler := s.call
 	s.sleeper.Wake, s.marked, s.done = s.look, time.Now(), make(chan struct{})
 	s.borrowed = door.Borrow(s.w, s.r, s.leave)
-	if s.borrowed == nil {
-		context.AfterFunc(s.ctx, s.look)
-		go s.look()
-		<-s.done
-		return
+	if s.borrowed != nil {
+		left()
 	}
-	left()
-	s.lasting = true
-	s.call = &call{door: s.door, ctx: s.ctx, proof: s.proof, place: s.place, form: s.form}
-	s.space = strings.Clone(s.space) // the path of the request is not kept for it
+	handler.lasting = s.borrowed != nil || door.After(s.r, s.wait)
+	if handler.lasting {
+		s.call = &call{door: s.door, ctx: s.ctx, proof: s.proof, place: s.place, form: s.form, lasting: true}
+		if s.borrowed == nil {
+			s.w = handler.w
+		}
+		s.space = strings.Clone(s.space) // the path of the request is not kept for it
+	}
 	context.AfterFunc(s.ctx, s.look)
 	go s.look()
+	if !handler.lasting {
+		s.wait()
+	}
 }
+
+// wait waits for the end of the stream.
+func (s *stream) wait() { <-s.done }
 
 // look looks after the stream, unless somebody does; who does will look again.
 func (s *stream) look() {
@@ -168,6 +181,10 @@ func (s *stream) sleep(more <-chan struct{}, now time.Time) {
 
 // finish ends the stream, and returns false. If all that it wrote has left, its answer is complete.
 func (s *stream) finish(complete bool) bool {
+	if s.finished {
+		return false
+	}
+	s.finished = true
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -176,11 +193,13 @@ func (s *stream) finish(complete bool) bool {
 	switch {
 	case s.borrowed == nil:
 		close(s.done)
-		return false
 	case complete:
 		s.borrowed.Return(writeTime)
 	default:
 		s.borrowed.Close()
+	}
+	if !s.lasting {
+		return false
 	}
 	s.door.verbs[watchVerb].Done(context.Background(), telemetry.Outcome{
 		Namespace: s.door.config.Namespace, Took: time.Since(s.began), Endless: true,

@@ -45,7 +45,7 @@ type watchQuery struct {
 
 // watch answers with what happens to objects, until its time is over.
 func (c *call) watch() error {
-	s := &stream{call: c, began: time.Now()}
+	s := &stream{call: c, began: time.Now(), shared: c.r.ProtoMajor >= 2}
 	begin, err := s.readWatch()
 	if err != nil {
 		return err
@@ -76,12 +76,22 @@ func (s *stream) enter() error {
 	s.door.watching.Add(1)
 	ctx, cancel := backend.Staying(
 		door.WithCaller(context.Background(), door.Caller{Origin: s.origin(), Proof: s.proof}), s.proof)
-	s.ctx, s.leave = ctx, cancel
-	context.AfterFunc(ctx, func() {
-		s.door.watching.Add(-1)
+	s.ctx, s.cancel = ctx, cancel
+	watching := &s.door.watching
+	s.countOut = func() {
+		watching.Add(-1)
 		out()
-	})
+	}
 	return nil
+}
+
+// leave ends the context, and counts the watch out. It may be called more than once, and from anywhere, also while the
+// call is replaced.
+func (s *stream) leave() {
+	s.cancel()
+	if !s.left.Swap(true) {
+		s.countOut()
+	}
 }
 
 // errOver says that a watch ended before it went on to wait, and that its reader knows why, or has left.
@@ -293,7 +303,7 @@ func (s *stream) write() error {
 	if err == nil {
 		err = control.Flush()
 	}
-	if s.r.ProtoMajor >= 2 {
+	if s.shared {
 		_ = control.SetWriteDeadline(time.Time{})
 	}
 	return err

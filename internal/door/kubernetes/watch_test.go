@@ -129,7 +129,24 @@ func (w *watcher) expect(want ...string) (last *happened) {
 
 func (w *watcher) close() { _ = w.body.Close() }
 
+// bubble runs a test at a port in virtual time, by HTTP/1.1 and by HTTP/2.
 func bubble(t *testing.T, run func(t *testing.T, p *port)) {
+	t.Helper()
+	t.Run("HTTP/1.1", func(t *testing.T) { oneByOne(t, run) })
+	t.Run("HTTP/2", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newBench(t, Config{}).listen()
+			defer p.close()
+			shared := new(http.Protocols)
+			shared.SetUnencryptedHTTP2(true)
+			p.client.Transport.(*http.Transport).Protocols = shared
+			run(t, p)
+		})
+	})
+}
+
+// oneByOne runs a test at a port by HTTP/1.1, where each request has the connection for itself.
+func oneByOne(t *testing.T, run func(t *testing.T, p *port)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := newBench(t, Config{}).listen()
@@ -295,7 +312,7 @@ func TestWatchInProtobufAndTables(t *testing.T) {
 
 // A reader that takes nothing is cut off, and goes on where it was.
 func TestSlowWatcher(t *testing.T) {
-	bubble(t, func(t *testing.T, p *port) {
+	oneByOne(t, func(t *testing.T, p *port) {
 		w := p.watch("&resourceVersion=" + p.ask("POST", leases, held("a", "ann", 3600)).expect(201).lease().Meta.ResourceVersion)
 		for i := range 50 {
 			p.ask("POST", leases, held(fmt.Sprintf("l%02d", i), "ann", 3600)).expect(201)
@@ -353,7 +370,7 @@ func (p *port) count(when string, connections, watches int) {
 
 // When a watch ends by itself, its client goes on with the same connection.
 func TestWatchLeavesItsConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, p *port) {
+	oneByOne(t, func(t *testing.T, p *port) {
 		for range 3 {
 			w := p.watch("&timeoutSeconds=90")
 			p.count("while it lasts", 1, 1)

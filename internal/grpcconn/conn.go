@@ -247,7 +247,7 @@ func (c *conn) handleHeader(f *http2.HeadersFrame, part []byte, whole bool) erro
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	case c.away:
 		return nil // as it was told: the client makes the call elsewhere
-	case c.running >= c.server.MaxStreams || len(c.streams) >= c.server.MaxStreams:
+	case len(c.streams) >= c.server.MaxStreams || c.running >= 2*c.server.MaxStreams:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
 	}
 	c.begin(id, &r, f.StreamEnded())

@@ -3,6 +3,7 @@ package grpcconn
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -14,9 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
 )
 
 func keyValue(value []byte, times int) *mvccpb.KeyValue {
@@ -345,6 +348,35 @@ func TestRapidResets(t *testing.T) {
 		if got := c.came(); !strings.HasSuffix(got, "RST_STREAM REFUSED_STREAM") {
 			t.Errorf("the last one was not refused: %q", got)
 		}
+		_ = c.Close()
+	})
+}
+
+// A client that gave up as many calls as it may have can make as many new ones: it does not know that the server is not
+// done with the old ones. That goes on only for so long.
+func TestCallsAfterResets(t *testing.T) {
+	inBubble(t, func(s *site) {
+		let := make(chan struct{})
+		s.server.Unary = func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+			<-let
+			return &pb.RangeResponse{}, nil
+		}
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		most := uint32(2 * s.server.MaxStreams)
+		for i := range most + 10 {
+			c.call(2*i+1, false)
+			_ = c.WriteData(2*i+1, true, message(0))
+			want := ""
+			if i >= most {
+				want = "RST_STREAM REFUSED_STREAM"
+			}
+			if got := c.came(); got != want {
+				t.Errorf("call %d: %q", i, got)
+			}
+			_ = c.WriteRSTStream(2*i+1, http2.ErrCodeCancel)
+		}
+		close(let)
 		_ = c.Close()
 	})
 }

@@ -27,6 +27,8 @@ const (
 	testSlow  = 20 * time.Second
 	testDrain = time.Second
 	testMost  = 2 << 20
+
+	testUnsent = 32 << 20
 )
 
 // An echo answers with what it is sent.
@@ -110,7 +112,7 @@ func inBubble(t *testing.T, do func(s *site)) {
 			Stream: func(impl any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 				return next(impl, s)
 			},
-			MaxRequest: testMost, MaxStreams: 64, PingTime: testPing, SlowTime: testSlow, DrainTime: testDrain,
+			MaxRequest: testMost, MaxStreams: 64, MaxUnsent: testUnsent, PingTime: testPing, SlowTime: testSlow, DrainTime: testDrain,
 			Greeted: func(net.Conn) {},
 		})}
 		s.ctx, s.stop = context.WithCancel(t.Context())

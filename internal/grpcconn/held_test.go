@@ -87,3 +87,57 @@ func TestLastWord(t *testing.T) {
 		}
 	})
 }
+
+// Answers that a client does not take are kept only up to so many bytes, and a call beyond that is told so.
+func TestAnswersThatAreNotTaken(t *testing.T) {
+	inBubble(t, func(s *site) {
+		s.server.MaxUnsent = 300 << 10
+		c := s.raw(true)
+		_ = c.WriteSettings(window(0))
+		c.large(1)
+		c.large(3)
+		if got := c.came(); got != "" {
+			t.Errorf("there is room for these: %q", got)
+		}
+		c.large(5)
+		if got := c.came(); got != "HEADERS" {
+			t.Errorf("there is none for the third: %q", got)
+		}
+		_ = c.WriteWindowUpdate(0, 1<<20)
+		_ = c.WriteSettings(window(1 << 20))
+		if got := c.came(); strings.Count(got, "HEADERS") != 4 {
+			t.Errorf("when it takes them, %q", got)
+		}
+		c.large(7)
+		if got := c.came(); strings.Count(got, "HEADERS") != 2 {
+			t.Errorf("after that, %q", got)
+		}
+		_ = c.Close()
+	})
+}
+
+// Large requests are decoded by so many at once, and small ones do not wait for them.
+func TestLargeRequests(t *testing.T) {
+	inBubble(t, func(s *site) {
+		for range cap(s.server.decoders) {
+			s.server.decoders <- struct{}{}
+		}
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		c.call(1, false)
+		for part := range slices.Chunk(message(2*largeRequest), 16<<10) {
+			_ = c.WriteData(1, false, part)
+		}
+		_ = c.WriteData(1, true, nil)
+		c.call(3, false)
+		_ = c.WriteData(3, true, message(0))
+		if got := c.came(); got != "HEADERS,DATA,HEADERS" {
+			t.Errorf("before: %q", got)
+		}
+		<-s.server.decoders
+		if got := c.came(); got != "HEADERS" { // zeros are no message
+			t.Errorf("after: %q", got)
+		}
+		_ = c.Close()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type Config struct {
 
 	MaxRequest int // bytes of one message
 	MaxStreams int // calls that are under way on one connection
+	MaxUnsent  int // bytes of answers on one connection that its client has not taken; one answer may have more
 
 	// PingTime is how long a client may be quiet before it is asked whether it is there. After as long again its
 	// connection is closed.
@@ -43,6 +45,10 @@ type Server struct {
 	methods map[string]*method
 	crew    crew
 	lent    atomic.Int64 // bytes that connections hold beyond what each may
+
+	// decoders has room for those that decode large requests. Such a request can take tens of times as much memory as
+	// it has bytes, before anybody knows who sent it: not all can have theirs at once.
+	decoders chan struct{}
 }
 
 // A method is one call that can be made.
@@ -56,6 +62,7 @@ type method struct {
 // NewServer returns a server.
 func NewServer(config Config) *Server {
 	s := &Server{Config: config, methods: map[string]*method{}}
+	s.decoders = make(chan struct{}, runtime.GOMAXPROCS(0))
 	for _, service := range config.Services {
 		prefix := "/" + service.Desc.ServiceName + "/"
 		for _, m := range service.Desc.Methods {

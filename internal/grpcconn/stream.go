@@ -18,6 +18,9 @@ import (
 // prefix is what comes before each message: whether it is compressed, and its length.
 const prefix = 5
 
+// largeRequest is the size above which requests are not decoded all at once.
+const largeRequest = 64 << 10
+
 // A Stream is one call. It is the context of what answers it, too.
 type Stream struct {
 	context.Context
@@ -37,6 +40,7 @@ type Stream struct {
 	cost    int    // of the call itself, as it is held
 	ended   bool   // the client has nothing more to say
 	started bool   // it is carried out, or was
+	large   bool   // its request is, if it has one
 	gone    bool   // the client wants no answer
 	broken  error  // what is wrong with what the client sent
 	window  int    // that the client may still send
@@ -159,6 +163,7 @@ func (s *Stream) signal() {
 // start lets the call be carried out.
 func (s *Stream) start() {
 	s.started = true
+	s.large = len(s.in) > largeRequest
 	c := s.conn
 	c.running++
 	c.calls.Add(1)
@@ -216,6 +221,11 @@ func (s *Stream) finish(answer any, err error) {
 
 // decode reads the message of a call that has one.
 func (s *Stream) decode(m any) error {
+	if s.large {
+		decoders := s.conn.server.decoders
+		decoders <- struct{}{}
+		defer func() { <-decoders }()
+	}
 	message, err := s.take()
 	if err == io.EOF {
 		return status.Error(codes.Internal, "the call has no message")

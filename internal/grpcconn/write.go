@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -35,6 +37,7 @@ type writer struct {
 	initial int // that it has on a new stream
 	frame   int // that it takes at most
 
+	unsent int // bytes of messages that are not put as a whole yet
 	queues
 	written sync.Cond // what was put: the reader waits for it
 }
@@ -156,6 +159,13 @@ func (s *Stream) putStatus(err error) {
 // put puts a message, as far as the client has room for it, and waits until it has. mu is held, but not while it waits.
 func (s *Stream) put(message []byte) error {
 	c := s.conn
+	size := len(message)
+	if c.unsent > 0 && c.unsent+size > c.server.MaxUnsent {
+		return status.Errorf(codes.ResourceExhausted,
+			"%d bytes of answers are under way on one connection, of at most %d", c.unsent+size, c.server.MaxUnsent)
+	}
+	c.unsent += size
+	defer func() { c.unsent -= size }()
 	for len(message) > 0 {
 		if err := s.await(); err != nil {
 			return err

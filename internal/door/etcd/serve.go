@@ -26,7 +26,8 @@ import (
 const (
 	// maxRequest is as in etcd: what is below it and more than a command can carry is refused in etcd's words.
 	maxRequest = 1536<<10 + 512<<10
-	maxStreams = 8192 // calls that are under way on one connection
+	maxStreams = 8192          // calls that are under way on one connection
+	maxUnsent  = 4 * maxAnswer // bytes of answers on one connection that its client has not taken
 	pingTime   = 30 * time.Second
 	// slowTime is how long a client may take for one write. The connection of a slower one is closed: it can come back
 	// and go on where it was.
@@ -50,7 +51,7 @@ func (d *Door) newShared() *grpc.Server {
 func (d *Door) newOwn() *grpcconn.Server {
 	return grpcconn.NewServer(grpcconn.Config{
 		Services: d.services, Unary: d.unary, Stream: d.streaming, MaxRequest: maxRequest, MaxStreams: maxStreams,
-		PingTime: pingTime, SlowTime: slowTime, DrainTime: drainTime, Greeted: door.Greeted,
+		MaxUnsent: maxUnsent, PingTime: pingTime, SlowTime: slowTime, DrainTime: drainTime, Greeted: door.Greeted,
 	})
 }
 

@@ -27,11 +27,10 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 		return nil, err
 	}
 	command.Namespace = s.config.Namespace
-	var answer core.Answer
-	err = s.calmly(ctx, func() (err error) {
-		answer, err = s.do(ctx, command)
-		return err
-	})
+	answer, err := s.do(ctx, command)
+	if core.Crowded(err) {
+		answer, err = s.doCalmly(ctx, command)
+	}
 	if err != nil {
 		return nil, t.refused(err)
 	}
@@ -42,6 +41,15 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 	}
 	told.Header = s.header(t.now)
 	return told, nil
+}
+
+// doCalmly tries a command again that was refused because very many leases have just ended.
+func (s kvServer) doCalmly(ctx context.Context, command core.Command) (answer core.Answer, err error) {
+	err = s.calmly(ctx, func() (err error) {
+		answer, err = s.do(ctx, command)
+		return err
+	})
+	return answer, err
 }
 
 // A translation makes a command of a request, and an answer of what that came to.

@@ -11,7 +11,9 @@ import (
 
 // Put writes a key. All writes are transactions, of which this is one with a single operation.
 func (s kvServer) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
-	answer, err := s.single(ctx, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}})
+	one := newSingle()
+	one.op.Request = &pb.RequestOp_RequestPut{RequestPut: r}
+	answer, err := s.Txn(ctx, &one.txn)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +24,9 @@ func (s kvServer) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, e
 
 // DeleteRange deletes keys.
 func (s kvServer) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
-	answer, err := s.single(ctx, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}})
+	one := newSingle()
+	one.op.Request = &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}
+	answer, err := s.Txn(ctx, &one.txn)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +35,17 @@ func (s kvServer) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*p
 	return deleted, nil
 }
 
-func (s kvServer) single(ctx context.Context, op *pb.RequestOp) (*pb.TxnResponse, error) {
-	return s.Txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{op}})
+// A single is a transaction of one operation, in one piece of memory.
+type single struct {
+	txn  pb.TxnRequest
+	list [1]*pb.RequestOp
+	op   pb.RequestOp
+}
+
+func newSingle() *single {
+	one := &single{}
+	one.list[0], one.txn.Success = &one.op, one.list[:]
+	return one
 }
 
 func checkPut(r *pb.PutRequest) error {

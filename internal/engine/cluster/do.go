@@ -32,7 +32,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	// Room for one, so that the node never waits for a caller that has gone.
 	done := make(chan result, 1)
 	call.Done = func(a core.Answer, err error) { done <- result{a, err} }
-	if err := e.enqueue(len(call.Bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
+	if err := e.enqueueCall(call, keepsOrEnds(command)); err != nil {
 		return core.Answer{}, err
 	}
 	select {
@@ -214,7 +214,7 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 		},
 		Stale: engine.IsStale(ctx),
 	}
-	if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
+	if err := e.enqueueRead(call); err != nil {
 		return err
 	}
 	select {
@@ -264,12 +264,38 @@ func (e *Engine) Leave(bytes int) {
 	e.pendingBytes.Add(-int64(bytes))
 }
 
-// enqueue adds something to what the node takes next, and has it take that.
-func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
+// enqueueCall adds a call to what the node takes next, and has it take that.
+func (e *Engine) enqueueCall(call replica.Call, keeps bool) error {
+	bytes := len(call.Bytes)
 	if err := e.enter(bytes, keeps); err != nil {
 		return err
 	}
-	if !e.add(add) {
+	e.mu.Lock()
+	stopped := isClosed(e.stopped)
+	if !stopped {
+		e.calls = append(e.calls, call)
+	}
+	e.mu.Unlock()
+	return e.enqueued(bytes, stopped)
+}
+
+// enqueueRead is enqueueCall for a read.
+func (e *Engine) enqueueRead(call replica.ReadCall) error {
+	if err := e.enter(0, false); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	stopped := isClosed(e.stopped)
+	if !stopped {
+		e.reads = append(e.reads, call)
+	}
+	e.mu.Unlock()
+	return e.enqueued(0, stopped)
+}
+
+// enqueued has the node take what was added, unless it takes nothing any more.
+func (e *Engine) enqueued(bytes int, stopped bool) error {
+	if stopped {
 		e.Leave(bytes)
 		return errStopping
 	}
@@ -277,17 +303,6 @@ func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
 		e.disk.Leave(w) // the caller's context may end before the write does
 	}
 	return nil
-}
-
-// add reports whether the node still takes something.
-func (e *Engine) add(add func()) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if isClosed(e.stopped) {
-		return false
-	}
-	add()
-	return true
 }
 
 // wake tells the loop that there is something to take.

@@ -159,7 +159,7 @@ func TestReadersDoNotKeepLeasesFromEnding(t *testing.T) {
 			return
 		}
 		call := replica.ReadCall{Read: again, Done: func(error) { e.Leave(0) }}
-		if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
+		if err := e.enqueueRead(call); err != nil {
 			t.Error(err)
 		}
 	}

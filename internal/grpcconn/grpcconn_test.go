@@ -133,11 +133,12 @@ func (s *site) connect() net.Conn {
 }
 
 // dial returns a client of grpc-go.
-func (s *site) dial() *grpc.ClientConn {
+func (s *site) dial(options ...grpc.DialOption) *grpc.ClientConn {
 	s.Helper()
-	conn, err := grpc.NewClient("passthrough:x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return s.connect(), nil }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.MaxCallSendMsgSize(1<<30)))
+	conn, err := grpc.NewClient("passthrough:x", options...)
 	if err != nil {
 		s.Fatal(err)
 	}

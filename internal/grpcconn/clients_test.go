@@ -23,7 +23,8 @@ func TestManyClients(t *testing.T) {
 		s.server.MaxStreams = 8
 		var all sync.WaitGroup
 		for seed := range uint64(3) {
-			conn := s.dial(grpc.WithInitialWindowSize(64<<10), grpc.WithInitialConnWindowSize(64<<10))
+			window := int32(64<<10) << (2 * seed)
+			conn := s.dial(grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))
 			defer conn.Close()
 			for i := range uint64(16) {
 				all.Go(func() {

@@ -70,6 +70,35 @@ func TestWindowsInTurn(t *testing.T) {
 	})
 }
 
+// All that wait go on when there is enough for all: room on the connection, or a client that reads again.
+func TestWindowsForAll(t *testing.T) {
+	const calls = 20
+	for name, room := range map[string]uint32{"room": 0, "reading": 1 << 28} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *site) {
+				c := s.raw(room == 0)
+				_ = c.WriteSettings(window(1 << 28))
+				if room > 0 {
+					_ = c.WriteWindowUpdate(0, room)
+				}
+				for i := range uint32(calls) {
+					c.large(2*i + 1)
+				}
+				c.came()
+				if room == 0 {
+					_ = c.WriteWindowUpdate(0, 1<<28)
+				} else {
+					go c.read()
+				}
+				if got := c.came(); strings.Count(got, "HEADERS") < 2*calls-1 { // one was there before
+					t.Errorf("there came %q", got)
+				}
+				_ = c.Close()
+			})
+		})
+	}
+}
+
 // A stream whose window opens byte by byte gets its answer.
 func TestWindowsByteByByte(t *testing.T) {
 	inBubble(t, func(s *site) {

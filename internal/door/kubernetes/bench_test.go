@@ -69,7 +69,7 @@ func TestIdleWatchesAreCheap(t *testing.T) {
 func idle(t *testing.T, w *bench, header string) {
 	t.Helper()
 	address, stop := serve(t, w, nil)
-	const n = 400
+	const n = 1000
 	open := func() net.Conn {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
@@ -188,5 +188,5 @@ func inUse() int64 {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse + m.StackInuse)
+	return int64(m.HeapAlloc + m.StackInuse)
 }

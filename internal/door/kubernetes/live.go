@@ -54,10 +54,11 @@ const (
 // then, so that the end of the request is not that of the watch.
 func (s *stream) goOn(left func() bool) {
 	handler := s.call
-	s.sleeper.Wake, s.marked, s.done = s.look, time.Now(), make(chan struct{})
-	s.borrowed = door.Borrow(s.w, s.r, s.leave)
-	if s.borrowed != nil {
+	s.sleeper.Wake, s.marked = s.look, time.Now()
+	if s.borrowed = door.Borrow(s.w, s.r, s.leave); s.borrowed != nil {
 		left()
+	} else {
+		s.done = make(chan struct{})
 	}
 	handler.lasting = s.borrowed != nil || door.After(s.r, s.wait)
 	if handler.lasting {

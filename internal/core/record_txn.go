@@ -370,8 +370,10 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 }
 
 func (s *State) operatePut(sp *space, p putting) (result TxnResult) {
-	if old, ok := sp.records.Get(p.write.Path); ok && p.before {
-		result.Before = []*leasehold.Record{old}
+	if p.before {
+		if old, ok := sp.records.Get(p.write.Path); ok {
+			result.Before = []*leasehold.Record{old}
+		}
 	}
 	r, answer := s.doPut(sp, p)
 	result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token, Lease: r.Lease}

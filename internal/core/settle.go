@@ -60,9 +60,11 @@ func (s *State) overByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) 
 // and reports whether it did.
 func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	at, how, over := s.over(sp, claim)
+	if !over {
+		return false
+	}
 	session, alive := sp.sessions.Get(claim.Session)
 	switch {
-	case !over:
 	// The claim is only the first that anybody looked at. The session ends as a whole, in one
 	// entry, or a reader could see half of it.
 	case how == leasehold.SessionExpired && alive:
@@ -75,7 +77,7 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	default:
 		s.finish(sp, s.dismissed(claim, how), how, at)
 	}
-	return over
+	return true
 }
 
 // settle ends what is over on a resource at the stamp, grants what is free then to the first

@@ -162,12 +162,20 @@ func (c *conn) look() {
 	c.alive.Reset(c.server.PingTime)
 }
 
-// goAway tells the client to go elsewhere. The connection ends with the last call.
+// goAway tells the client to go elsewhere, also with calls that it has not asked as a whole: they might never end. The
+// connection ends with the last call.
 func (c *conn) goAway() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.away = true
 	c.putGoAway(http2.ErrCodeNo)
+	for id, s := range c.streams {
+		if !s.started {
+			s.abandon()
+			delete(c.streams, id)
+			c.putReset(id, http2.ErrCodeRefusedStream)
+		}
+	}
 	c.flush()
 	c.endIfDone()
 }

@@ -381,6 +381,24 @@ func TestCallsAfterResets(t *testing.T) {
 	})
 }
 
+// A server that stops does not wait for calls that were never made as a whole.
+func TestDrainOfHalfCalls(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		c.call(1, false)
+		c.call(3, false)
+		_ = c.WriteData(3, false, message(0))
+		synctest.Wait()
+		s.stop()
+		s.served.Wait()
+		<-c.ended
+		if got := c.came(); got != "GOAWAY NO_ERROR,RST_STREAM REFUSED_STREAM,RST_STREAM REFUSED_STREAM" {
+			t.Errorf("it was told %q", got)
+		}
+	})
+}
+
 // Parts of messages that never come to an end are held only up to so many bytes.
 func TestUnfinishedMessages(t *testing.T) {
 	inBubble(t, func(s *site) {

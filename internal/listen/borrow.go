@@ -110,19 +110,21 @@ func (b *Borrowed) send(p []byte, within time.Duration) error {
 
 var lastChunk = []byte("0\r\n\r\n")
 
-// Return completes the answer. The connection then carries the client's next request, unless the server stops. If the
-// client has left, or does not take the end of the answer within some time, the connection is closed.
+// Return completes the answer. The connection then carries the client's next request, also while the port drains: that
+// request is refused then, and its client knows that nothing was done. If the client has left, or does not take the end
+// of the answer within some time, the connection is closed.
 func (b *Borrowed) Return(within time.Duration) {
-	if b.send(lastChunk, within) != nil || b.conn.host.state.Stopping().Err() != nil {
+	if b.send(lastChunk, within) != nil {
 		b.Close()
 		return
 	}
 	_ = b.conn.SetReadDeadline(time.Now().Add(idleTime))
+	// Before the connection can be given back: the next request may borrow it, and is then under way.
+	b.conn.host.underWay.remove(b.conn)
 	b.mu.Lock()
 	before, early := b.phase, len(b.early) > 0
 	b.phase = max(b.phase, resting)
 	b.mu.Unlock()
-	b.conn.host.underWay.remove(b.conn)
 	switch {
 	case before == left:
 		_ = b.conn.Close()

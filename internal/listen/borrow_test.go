@@ -30,11 +30,16 @@ type lender struct {
 // lend runs a test at such a port, in virtual time.
 func lend(t *testing.T, protocols []*listen.Protocol, run func(t *testing.T, l *lender)) {
 	t.Helper()
+	lendAt(t, listen.Config{Protocols: protocols}, run)
+}
+
+func lendAt(t *testing.T, config listen.Config, run func(t *testing.T, l *lender)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &lender{t: t, pipe: doortest.NewPipe(), gates: &listen.Gates{}, ended: make(chan error, 1)}
-		host := listen.NewHost(listen.Config{Gates: l.gates, Protocols: protocols, HTTP: []listen.HTTP{{
-			Name: "test", Routes: []listen.Route{{Handler: l}},
-		}}})
+		config.Gates = l.gates
+		config.HTTP = []listen.HTTP{{Name: "test", Routes: []listen.Route{{Handler: l}}}}
+		host := listen.NewHost(config)
 		ctx, stop := context.WithCancel(context.Background())
 		l.stop = stop
 		go func() { l.ended <- host.Serve(ctx, l.pipe) }()
@@ -243,6 +248,24 @@ func TestWhatIsNotLent(t *testing.T) {
 				t.Errorf("borrowed after %q", request)
 			}
 			_ = c.Close()
+		}
+	})
+}
+
+// A request that follows a long answer while the port drains is refused, as on any other connection: closing the
+// connection would leave its client in doubt.
+func TestDrainRefusesWhatFollowsABorrower(t *testing.T) {
+	lendAt(t, listen.Config{Linger: 5 * time.Second}, func(t *testing.T, l *lender) {
+		c := l.dial()
+		l.say(c, get("/long"))
+		long := l.answer(c)
+		l.stop()
+		synctest.Wait()
+		go l.borrowed.Return(time.Second)
+		l.hear(long, "begun,")
+		l.say(c, get("/"))
+		if refused := l.answer(c); refused.StatusCode != http.StatusServiceUnavailable || !refused.Close {
+			t.Errorf("the next request is answered by %s, the last one: %t", refused.Status, refused.Close)
 		}
 	})
 }

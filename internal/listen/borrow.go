@@ -16,15 +16,16 @@ type Borrowed struct {
 	conn *Conn
 	gone func()
 
-	mu    sync.Mutex // guards what follows
-	phase phase
-	early []byte // what came of the next request
+	mu      sync.Mutex // guards what follows
+	early   []byte     // what came of the next request
+	phase   phase
+	reading bool // somebody waits for what comes
 
-	first [1]byte // where it is read to
+	first [1]byte // where the next request's first byte is read to
 }
 
 // A phase is how far a borrowed connection is.
-type phase int
+type phase uint8
 
 const (
 	answering phase = iota
@@ -37,8 +38,8 @@ const (
 // chunks, or the client says that it has no further request. Otherwise the handler returns soon, and touches neither w
 // nor r any more.
 //
-// When the client leaves before the answer is complete, gone is called, once, by another goroutine. Return or Close has
-// to follow in any case.
+// When the client leaves before the answer is complete, gone is called, once, by another goroutine. It is also called
+// when the client has sent so much ahead that nobody could see it leave. Return or Close has to follow in any case.
 func Borrow(w http.ResponseWriter, r *http.Request, gone func()) *Borrowed {
 	conn := Collecting(r)
 	if conn == nil || !conn.lendable() || !r.ProtoAtLeast(1, 1) || r.Close || r.ContentLength != 0 {
@@ -48,13 +49,10 @@ func Borrow(w http.ResponseWriter, r *http.Request, gone func()) *Borrowed {
 	if err != nil {
 		return nil
 	}
-	b := &Borrowed{conn: conn, gone: gone}
+	b := &Borrowed{conn: conn, gone: gone, reading: true}
 	conn.host.underWay.add(conn)
-	if n := buffers.Reader.Buffered(); n > 0 {
-		early, _ := buffers.Reader.Peek(n)
-		b.early = append(b.early, early...)
-		return b
-	}
+	early, _ := buffers.Reader.Peek(buffers.Reader.Buffered())
+	b.early = append(b.early, early...)
 	go b.read()
 	return b
 }
@@ -64,23 +62,49 @@ func (c *Conn) lendable() bool {
 	return c.host != nil && c.host.intake != nil && c.host.config.TLS == nil && c.host.config.Wrap == nil
 }
 
-// read waits for the next request to begin, or for the client to leave.
+// maxEarly is how much is kept of what the client sends before its answer is complete. It is no more than net/http
+// takes in one read, so that it never hands over a connection that has some of it left to replay.
+const maxEarly = 4 << 10
+
+// read waits for the next request to begin, or for the client to leave. A client that sends a request while the answer
+// goes on may still leave, so what it sends is kept, up to a limit.
 func (b *Borrowed) read() {
-	n, _ := b.conn.Conn.Read(b.first[:])
+	var came []byte
+	var err error
+	for room := b.take(nil, nil); room > 0; room = b.take(came, err) {
+		space := b.first[:]
+		if room < maxEarly {
+			space = make([]byte, min(room, 512))
+		}
+		var n int
+		n, err = b.conn.Conn.Read(space)
+		came = space[:n]
+	}
+}
+
+// take keeps what came, and returns how much more it can keep; 0: nobody is to read any more.
+func (b *Borrowed) take(came []byte, err error) (room int) {
 	b.mu.Lock()
-	before := b.phase
-	if b.early = b.first[:n]; n == 0 {
+	b.early = append(b.early, came...)
+	room = maxEarly - len(b.early)
+	before, begins := b.phase, b.phase == resting && len(b.early) > 0
+	if before == left || begins || err != nil || room == 0 {
+		b.reading, room = false, 0
+	}
+	if err != nil && !begins {
 		b.phase = left
 	}
 	b.mu.Unlock()
 	switch {
-	case before == resting && n > 0:
+	case room > 0 || before == left:
+	case begins:
 		b.giveBack()
-	case before == resting:
-		_ = b.conn.Close()
-	case before == answering && n == 0:
+	case before == answering:
 		b.gone()
+	default:
+		_ = b.conn.Close()
 	}
+	return room
 }
 
 // chunks has buffers in which chunks are put together, of up to maxChunk bytes.
@@ -118,19 +142,30 @@ func (b *Borrowed) Return(within time.Duration) {
 		b.Close()
 		return
 	}
-	_ = b.conn.SetReadDeadline(time.Now().Add(idleTime))
 	// Before the connection can be given back: the next request may borrow it, and is then under way.
 	b.conn.host.underWay.remove(b.conn)
-	b.mu.Lock()
-	before, early := b.phase, len(b.early) > 0
-	b.phase = max(b.phase, resting)
-	b.mu.Unlock()
-	switch {
+	switch before, reads := b.rest(); {
 	case before == left:
 		_ = b.conn.Close()
-	case early:
+	case !reads:
 		b.giveBack()
 	}
+}
+
+// rest lets the connection wait for the next request, and returns its phase before. If somebody reads, that one gives
+// the connection back: at once if the request has begun, and else when it does.
+func (b *Borrowed) rest() (before phase, reads bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.phase = b.phase, max(b.phase, resting)
+	until := time.Now()
+	if len(b.early) == 0 {
+		until = until.Add(idleTime)
+	}
+	if b.reading {
+		_ = b.conn.SetReadDeadline(until)
+	}
+	return before, b.reading
 }
 
 // Close ends the connection. If the answer is not complete, the client sees that.

@@ -167,14 +167,45 @@ func TestBorrowKeepsWhatCameEarly(t *testing.T) {
 }
 
 func TestBorrowerLearnsThatTheClientLeft(t *testing.T) {
+	for name, early := range map[string][2]string{
+		"silently": {}, "after a request with the first": {get("/"), ""}, "after a later request": {"", get("/")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lend(t, nil, func(t *testing.T, l *lender) {
+				c := l.dial()
+				l.say(c, get("/long")+early[0])
+				l.answer(c)
+				go l.say(c, early[1])
+				synctest.Wait()
+				_ = c.Close()
+				l.expect("when the client has left", 1, 1)
+				l.borrowed.Return(time.Second)
+				l.expect("when the borrower knows", 0, 1)
+			})
+		})
+	}
+}
+
+// A client that sends more ahead than is kept for it is answered to the end. Nobody could see it leave, so the borrower
+// is told to come to one.
+func TestBorrowWithMuchThatCameEarly(t *testing.T) {
 	lend(t, nil, func(t *testing.T, l *lender) {
+		const n = 500
 		c := l.dial()
-		l.say(c, get("/long"))
-		l.answer(c)
+		for turn := range 2 { // what was given back once is borrowed again
+			l.say(c, get("/long"))
+			long := l.answer(c)
+			go l.say(c, strings.Repeat(get("/"), n))
+			l.expect("when much came", 1, turn+1)
+			go l.borrowed.Return(time.Second)
+			l.hear(long, "begun,")
+			for range n {
+				l.hear(l.answer(c), "at once")
+			}
+		}
+		time.Sleep(119 * time.Second)
+		l.expect("after 119 seconds", 1, 2)
 		_ = c.Close()
-		l.expect("when the client has left", 1, 1)
-		l.borrowed.Return(time.Second)
-		l.expect("when the borrower knows", 0, 1)
 	})
 }
 

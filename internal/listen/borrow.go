@@ -107,29 +107,27 @@ func (b *Borrowed) take(came []byte, err error) (room int) {
 	return room
 }
 
-// chunks has buffers in which chunks are put together, of up to maxChunk bytes.
+// chunks has buffers in which chunks of up to maxChunk bytes are put together.
 var chunks = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxChunk = 64 << 10
 
-// Write sends the next part of the answer as one chunk, within some time. After an error the connection has to be
-// closed: only a part of the chunk may have been sent.
+// Write sends the next part of the answer, within some time. After an error the connection has to be closed: only some
+// of the part may have been sent.
 func (b *Borrowed) Write(p []byte, within time.Duration) error {
-	buffer := chunks.Get().(*[]byte)
-	out := strconv.AppendUint((*buffer)[:0], uint64(len(p)), 16)
-	out = append(append(append(out, "\r\n"...), p...), "\r\n"...)
-	err := b.send(out, within)
-	if cap(out) <= maxChunk {
-		*buffer = out
-		chunks.Put(buffer)
-	}
-	return err
-}
-
-func (b *Borrowed) send(p []byte, within time.Duration) error {
 	_ = b.conn.SetWriteDeadline(time.Now().Add(within))
-	_, err := b.conn.Write(p)
-	return err
+	buffer := chunks.Get().(*[]byte)
+	defer chunks.Put(buffer)
+	for len(p) > 0 {
+		n := min(len(p), maxChunk)
+		out := append(strconv.AppendUint((*buffer)[:0], uint64(n), 16), "\r\n"...)
+		out = append(append(out, p[:n]...), "\r\n"...)
+		if _, err := b.conn.Write(out); err != nil {
+			return err
+		}
+		*buffer, p = out, p[n:]
+	}
+	return nil
 }
 
 var lastChunk = []byte("0\r\n\r\n")
@@ -138,7 +136,8 @@ var lastChunk = []byte("0\r\n\r\n")
 // request is refused then, and its client knows that nothing was done. If the client has left, or does not take the end
 // of the answer within some time, the connection is closed.
 func (b *Borrowed) Return(within time.Duration) {
-	if b.send(lastChunk, within) != nil {
+	_ = b.conn.SetWriteDeadline(time.Now().Add(within))
+	if _, err := b.conn.Write(lastChunk); err != nil {
 		b.Close()
 		return
 	}

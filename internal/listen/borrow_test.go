@@ -224,6 +224,46 @@ func TestBorrowedConnectionRests(t *testing.T) {
 	})
 }
 
+// A long part of an answer is sent in pieces, so that a slow reader costs no second copy of all of it. An empty part
+// must not look like the end.
+func TestBorrowerWritesInChunks(t *testing.T) {
+	lend(t, nil, func(t *testing.T, l *lender) {
+		c := l.dial()
+		l.say(c, get("/long"))
+		l.hearUntil(c, "begun,\r\n")
+		text := strings.Repeat("x", 200<<10)
+		go func() {
+			for _, part := range []string{"", text, "end"} {
+				_ = l.borrowed.Write([]byte(part), time.Second)
+			}
+			l.borrowed.Return(time.Second)
+		}()
+		var sizes []string
+		for len(sizes) == 0 || sizes[len(sizes)-1] != "0" {
+			size := strings.TrimSpace(l.hearUntil(c, "\r\n"))
+			sizes = append(sizes, size)
+			l.hearUntil(c, "\r\n")
+		}
+		if got := strings.Join(sizes, " "); got != "10000 10000 10000 2000 3 0" {
+			t.Errorf("the chunks have the sizes %s", got)
+		}
+		_ = c.Close()
+	})
+}
+
+// hearUntil reads until what was read ends with a text.
+func (l *lender) hearUntil(r *reader, end string) (text string) {
+	l.t.Helper()
+	for !strings.HasSuffix(text, end) {
+		line, err := r.ReadString('\n')
+		if text += line; err != nil {
+			l.t.Fatalf("after %q: %v", text, err)
+		}
+	}
+	synctest.Wait()
+	return text
+}
+
 // Who does not read is cut off.
 func TestBorrowerIsNotHeldUp(t *testing.T) {
 	lend(t, nil, func(t *testing.T, l *lender) {

@@ -40,6 +40,20 @@ func (c *call) body() (text []byte, contentType string, err error) {
 	return read.Bytes(), contentType, nil
 }
 
+// skipBody takes the body of a request that has no use for one, before its answer begins. While some of it is missing,
+// net/http does not notice that the client leaves, or waits for it before the head of the answer, beyond all deadlines
+// of a request that stays.
+func (c *call) skipBody() error {
+	n, err := io.Copy(io.Discard, io.LimitReader(c.r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return badRequest("the body cannot be read: %v", err)
+	case n > maxBody:
+		return tooLarge(maxBody)
+	}
+	return nil
+}
+
 // tooLarge is the error of a body, or of an object, that has too many bytes.
 func tooLarge(limit int) error {
 	return &apiError{Code: http.StatusRequestEntityTooLarge, Reason: "RequestEntityTooLarge",

@@ -50,6 +50,9 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
+	if err := s.skipBody(); err != nil {
+		return err
+	}
 	if err := s.enter(); err != nil {
 		return err
 	}

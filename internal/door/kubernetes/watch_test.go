@@ -386,6 +386,31 @@ func TestWatchLeavesItsConnection(t *testing.T) {
 	})
 }
 
+// A body means nothing to a watch. The watch does not begin before all of it has come, and must not outlast its client.
+func TestWatchWithBody(t *testing.T) {
+	for name, c := range map[string]struct{ length, body, want string }{
+		"that comes":       {"1", "b", "200 OK"},
+		"that is missing":  {"1", "", "400 Bad Request"},
+		"that is too long": {"300000", strings.Repeat("b", 300000), "413 Request Entity Too Large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			oneByOne(t, func(t *testing.T, p *port) {
+				conn, err := p.pipe.Dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				go fmt.Fprintf(conn, "GET %s?watch=true HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n%s", leases, c.length, c.body)
+				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil || answer.Status != c.want {
+					t.Errorf("the answer is %v, %v, want %s", answer, err, c.want)
+				}
+				_ = conn.Close()
+				p.count("when the client has left", 0, 0)
+			})
+		})
+	}
+}
+
 // allow changes who may do what.
 func (p *port) allow(change *core.ChangeAccess) {
 	p.t.Helper()

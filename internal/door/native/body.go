@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/door"
 )
 
@@ -25,6 +26,15 @@ func (h *httpWire) receive(buffer *bytes.Buffer, most int) error {
 		return door.Invalidly(http.StatusRequestTimeout, "the body did not arrive within %v", readTime)
 	}
 	return invalid("the body cannot be read: %v", err)
+}
+
+// skipBody takes the body of a request that has no use for one, before the request stays: net/http waits for it before
+// the head of an answer, and nothing limits that time any more.
+func (h *httpWire) skipBody() error {
+	if h.r.ContentLength == 0 {
+		return nil
+	}
+	return h.receive(new(bytes.Buffer), v1.MaxBody)
 }
 
 // checkType lets JSON pass. What does not say what it is is taken for JSON too, and so

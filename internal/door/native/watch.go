@@ -59,6 +59,9 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
+	if err := h.skipBody(); err != nil {
+		return err
+	}
 	leave, err := c.stayWatching()
 	if err != nil {
 		return err

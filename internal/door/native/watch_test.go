@@ -779,3 +779,22 @@ func (c *cutting) cut() {
 	defer c.mu.Unlock()
 	c.ends[len(c.ends)-1]()
 }
+
+// A client that announces a body and sends none is refused in time: it must not hold up the server that stops.
+func TestWatchDoesNotWaitForABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		conn, err := h.pipe.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go io.WriteString(conn, "GET /v1/watch HTTP/1.1\r\nHost: pipe\r\nContent-Length: 1\r\n\r\n")
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || answer.StatusCode != http.StatusRequestTimeout {
+			t.Errorf("the answer is %v, %v", answer, err)
+		}
+	})
+}

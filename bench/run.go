@@ -216,7 +216,7 @@ func (b *bench) describe(s *system.Server) {
 func (b *bench) measure(
 	ctx context.Context, w workload.Workload, table *report.Table, s system.System, server *system.Server,
 ) {
-	limit, cancel := context.WithTimeout(ctx, 6*time.Minute) // none of them takes that long where it works; a storm takes etcd four
+	limit, cancel := context.WithTimeout(ctx, 6*time.Minute) // a storm takes etcd four, and nothing takes longer
 	defer cancel()
 	trial := &workload.Trial{System: s, Server: server, Size: b.size, Say: func(format string, args ...any) {
 		b.progress.say("%s, %s: %s", table.Heading(), s.Name, fmt.Sprintf(format, args...))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/door"
 )
 
 // Clients ask about the agent, its node and the leader before they come to the point. There is one node, which is all
@@ -95,13 +94,12 @@ func (c *call) sendIndexed(value any) error {
 	}
 	index := indexOf(now)
 	if seen != 0 {
-		leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Watches)
+		leave, err := c.stay()
 		if err != nil {
 			return err
 		}
 		defer leave()
-		c.waited, index = true, seen
-		door.Unhurried(c.w)
+		index = seen
 		if !c.door.backend.Pause(c.ctx, stay) && c.r.Context().Err() != nil {
 			return c.r.Context().Err()
 		}

@@ -1,9 +1,11 @@
 package consul
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -78,6 +80,33 @@ func TestReaderThatTakesNothing(t *testing.T) {
 		synctest.Wait()
 		if got, err := io.ReadAll(slow); err != nil || len(got) > 0 {
 			t.Errorf("after %v it still gets %q, %v", writeTime, got, err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that announces a body and sends none is refused in time, also if it wants to wait for news.
+func TestWaitsDoNotWaitForABody(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		index := b.ask("GET /v1/kv/a", "").index()
+		pipe, ended, port := doortest.NewPipe(), make(chan error, 1), b.door.Port("")
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { ended <- door.NewOwnHost(b.backend, door.HostConfig{}, port).Serve(ctx, pipe) }()
+		for _, path := range []string{"kv/a", "catalog/nodes"} {
+			c, err := pipe.Dial(ctx, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go fmt.Fprintf(c, "GET /v1/%s?index=%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n", path, index)
+			_ = c.SetReadDeadline(time.Now().Add(2 * time.Minute))
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || answer.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s: the answer is %v, %v", path, answer, err)
+			}
+			_ = c.Close()
 		}
 		stop()
 		if err := <-ended; err != nil {

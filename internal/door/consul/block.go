@@ -102,6 +102,20 @@ func (c *call) readWait() (seen uint64, stay time.Duration, err error) {
 	return seen, min(stay, maxStay), nil
 }
 
+// stay lets a request wait, until leave is called. A body that it announced is taken first: net/http waits for it
+// before it answers, and nothing limits that time any more.
+func (c *call) stay() (leave func(), err error) {
+	if _, err := c.readValue(); err != nil {
+		return nil, err
+	}
+	leave, err = c.door.backend.StayAs(c.door.backend.Metrics().Watches)
+	if err == nil {
+		c.waited = true
+		door.Unhurried(c.w)
+	}
+	return leave, err
+}
+
 // wait waits for something that came after an index, and returns what there is then. If nothing came, the index stays
 // the one that the client has seen: it is told apart from news by that.
 //
@@ -111,13 +125,11 @@ func (c *call) wait(
 	seen uint64, stay time.Duration, filter engine.Filter, read func() (result, error),
 ) (result, error) {
 	backend := c.door.backend
-	leave, err := backend.StayAs(backend.Metrics().Watches)
+	leave, err := c.stay()
 	if err != nil {
 		return result{}, err
 	}
 	defer leave()
-	c.waited = true
-	door.Unhurried(c.w)
 	ctx, cancel := backend.Staying(c.ctx, c.proof)
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, stay+rand.N(stay/jitter+1))

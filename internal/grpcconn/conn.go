@@ -277,7 +277,7 @@ func (c *conn) handleTrailer(id uint32, end bool) error {
 
 // begin begins a call. mu is held.
 func (c *conn) begin(id uint32, r *request, ended bool) {
-	s := &Stream{conn: c, id: id, fields: r.fields, path: r.path, window: windowSize, cost: streamCost + r.size}
+	s := &Stream{conn: c, id: id, fields: r.fields, window: windowSize, cost: streamCost + r.size}
 	c.hold(s.cost)
 	switch {
 	case r.refused != nil:
@@ -299,7 +299,7 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 		}
 	}
 	if s.refused != nil { // its answer may have to wait for long
-		s.fields, s.path = nil, ""
+		s.fields = nil
 		c.hold(streamCost - s.cost)
 		s.cost = streamCost
 	}

@@ -322,7 +322,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
-// A client that begins calls and gives them up at once has no more of them under way than it may.
+// A client that starts calls and cancels them at once cannot exceed its limit of running calls.
 func TestRapidResets(t *testing.T) {
 	inBubble(t, func(s *site) {
 		s.echo.let = make(chan struct{})

@@ -28,7 +28,6 @@ type Stream struct {
 
 	conn       *conn
 	id         uint32
-	path       string
 	method     *method
 	fields     fields
 	refused    error  // why the call is not carried out

@@ -22,7 +22,7 @@ type Release struct {
 	Commit  string
 }
 
-// Newest returns the newest release.
+// Newest returns the newest release, or none if nothing was released yet.
 func Newest() (Release, error) {
 	var newest Release
 	for line := range strings.Lines(versions) {
@@ -35,19 +35,19 @@ func Newest() (Release, error) {
 			return Release{}, fmt.Errorf("versions.txt: %q is not a version and the 40 digits of a commit", line)
 		}
 	}
-	if newest.Commit == "" {
-		return Release{}, errors.New("versions.txt names no release")
-	}
 	return newest, nil
 }
 
 // BuildRelease builds the binary of the newest release into a directory, and leaves the test
-// out where its source is not there: in a shallow clone, or without git.
+// out where there is none, or where its source is not there: in a shallow clone, or without git.
 func BuildRelease(t testing.TB, dir string) string {
 	t.Helper()
 	r, err := Newest()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if r.Commit == "" {
+		t.Skip("left out: no version has been released that this one could be compared with")
 	}
 	top, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {

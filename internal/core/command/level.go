@@ -11,7 +11,7 @@ type Level uint64
 
 // The levels.
 const (
-	// Level3 is that of v0.1.0. What was written before it is decided by it too.
+	// Level3 is the oldest: what was written before it is decided by it too.
 	Level3 Level = 3
 	// Level4 is that of the release after it.
 	Level4 Level = 4

@@ -32,7 +32,7 @@ const (
 	askSum                      // what is the hash of your state at an index?
 	askHasValue                 // do you have a large value? keep it for a while
 	askValue                    // send me a large value
-	askMember                   // does this server belong to the cluster? Unknown to v0.1.0
+	askMember                   // does this server belong to the cluster?
 )
 
 // A network is a server's end of the mesh. It exists before the server knows its cluster,

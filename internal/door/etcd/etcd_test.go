@@ -32,6 +32,8 @@ type world struct {
 	engine *memory.Engine
 	pipe   *doortest.Pipe
 	ctx    context.Context
+	door   *Door
+	stop   func() // the server; it drains
 
 	kv          pb.KVClient
 	lease       pb.LeaseClient
@@ -46,8 +48,10 @@ func inWorld(t *testing.T, story func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, engine: memory.Start(engine.NewGoClock()), pipe: doortest.NewPipe(), ctx: t.Context()}
 		b := door.NewBackend(w.engine, door.Options{})
-		host := door.NewOwnHost(b, door.HostConfig{}, New(b, Config{}).Port(""))
+		w.door = New(b, Config{})
+		host := door.NewOwnHost(b, door.HostConfig{}, w.door.Port(""))
 		ctx, stop := context.WithCancel(context.Background())
+		w.stop = stop
 		ended := make(chan error, 1)
 		go func() { ended <- host.Serve(ctx, w.pipe) }()
 		conn := dial(t, w.pipe.Dial)
@@ -66,6 +70,9 @@ func inWorld(t *testing.T, story func(*world)) {
 		_ = w.engine.Close()
 	})
 }
+
+// settle waits until nothing is left to do.
+func (w *world) settle() { synctest.Wait() }
 
 func dial(t testing.TB, dial doortest.Dialer, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc"
@@ -145,10 +147,16 @@ func (remote) Network() string { return "tcp" }
 
 func (r remote) String() string { return string(r) }
 
-// serveStream answers one request with as many lines as there are answers.
+// serveStream answers one request with as many lines as there are answers. A call by which a client sends many values
+// reads the body while it answers: by default, net/http closes the body of a request over HTTP/1.1 with the first byte
+// of the answer, and whether the call has seen its end by then is chance.
 func (c jsonCall) serveStream(w http.ResponseWriter, r *http.Request) {
 	door.Unhurried(w)
 	s := &jsonStream{ctx: incoming(r), w: w, body: json.NewDecoder(io.LimitReader(r.Body, maxJSON))}
+	if c.stream.ClientStreams {
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it always
+		defer s.hangUp()
+	}
 	w.Header().Set("Content-Type", "application/json")
 	info := &grpc.StreamServerInfo{FullMethod: c.method, IsClientStream: c.stream.ClientStreams,
 		IsServerStream: c.stream.ServerStreams}
@@ -167,7 +175,16 @@ type jsonStream struct {
 	ctx   context.Context
 	w     http.ResponseWriter
 	body  *json.Decoder
+	ended atomic.Bool // the body: nothing more is read of it
 	begun bool
+}
+
+// hangUp ends a read of the body that is under way when the call ends. Whoever closes the body would wait for it, as
+// long as the client sends nothing.
+func (s *jsonStream) hangUp() {
+	if !s.ended.Load() {
+		_ = http.NewResponseController(s.w).SetReadDeadline(time.Unix(1, 0))
+	}
 }
 
 // Context returns the context of the stream.
@@ -186,13 +203,17 @@ func (s *jsonStream) SetTrailer(metadata.MD) {}
 func (s *jsonStream) RecvMsg(m any) error {
 	var text json.RawMessage
 	err := s.body.Decode(&text)
-	switch {
+	if err == nil {
+		return decodeJSON(text, m.(proto.Message))
+	}
+	s.ended.Store(true)
+	switch wrong := (*json.SyntaxError)(nil); {
 	case errors.Is(err, io.EOF):
 		return io.EOF
-	case err != nil:
+	case errors.As(err, &wrong), errors.Is(err, io.ErrUnexpectedEOF):
 		return status.Errorf(codes.InvalidArgument, "%v", err)
 	}
-	return decodeJSON(text, m.(proto.Message))
+	return status.Errorf(codes.Canceled, "the body cannot be read: %v", err)
 }
 
 // SendMsg writes the next line.

@@ -1,0 +1,144 @@
+package etcd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+)
+
+// client returns a client of the gateway, by HTTP/1.1.
+func (w *world) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: w.pipe.Dial}}
+}
+
+// post asks the gateway, and returns the lines of its answer.
+func post(c *http.Client, url, body string) ([]string, error) {
+	answer, err := c.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return strings.Split(strings.TrimSpace(string(text)), "\n"), err
+}
+
+// Clients such as Patroni renew a lease by one request, and take all that is answered for one value: a second line would
+// be an error to them. The answer is written while the end of the body may not have been read yet.
+func TestGatewayKeepAliveAnswersOneLine(t *testing.T) {
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	server := httptest.NewServer(routesOf(New(door.NewBackend(e, door.Options{}), Config{}).gatewayRoutes()))
+	defer server.Close()
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for n := range 500 {
+				lines, err := post(server.Client(), server.URL+"/v3/lease/keepalive", `{"ID":"7"}`)
+				if err != nil || len(lines) != 1 || !strings.Contains(lines[0], `"ID":"7"`) {
+					t.Errorf("keep-alive %d is answered by %q, %v", n, lines, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func routesOf(routes []door.Route) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.Handle(r.Pattern, r.Handler)
+	}
+	return mux
+}
+
+// A client may send the next keep-alive after the answer to the last one, also over HTTP/1.1, and use the connection
+// again after that.
+func TestGatewayStreamsBothWays(t *testing.T) {
+	inWorld(t, func(w *world) {
+		client := w.client()
+		defer client.CloseIdleConnections()
+		lease := w.grant(60)
+		body, send := io.Pipe()
+		ask := func() { fmt.Fprintf(send, `{"ID":"%d"}`+"\n", lease) }
+		go ask()
+		answer, err := client.Post("http://server/v3/lease/keepalive", "application/json", body)
+		w.must(err)
+		lines := bufio.NewReader(answer.Body)
+		for n := range 3 {
+			if n > 0 {
+				ask()
+			}
+			line, err := lines.ReadString('\n')
+			w.must(err)
+			if !strings.Contains(line, `"TTL":"60"`) {
+				t.Errorf("keep-alive %d is answered by %s", n, line)
+			}
+		}
+		w.must(send.Close())
+		if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+			t.Errorf("after the last one comes %q, %v", rest, err)
+		}
+		w.must(answer.Body.Close())
+	})
+}
+
+// A stream ends with the server, also one whose client may still send more.
+func TestGatewayStreamEndsWithTheServer(t *testing.T) {
+	inWorld(t, func(w *world) {
+		client := w.client()
+		defer client.CloseIdleConnections()
+		body, send := io.Pipe()
+		defer send.Close()
+		go fmt.Fprintln(send, `{"create_request":{"key":"Yg=="}}`)
+		answer, err := client.Post("http://server/v3/watch", "application/json", body)
+		w.must(err)
+		defer answer.Body.Close()
+		lines := bufio.NewReader(answer.Body)
+		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"created":true`) {
+			t.Fatalf("the watch begins with %s, %v", line, err)
+		}
+		w.stop()
+		if rest, err := io.ReadAll(lines); err != nil || !strings.Contains(string(rest), `"error"`) {
+			t.Errorf("it ends with %q, %v", rest, err)
+		}
+	})
+}
+
+// A client that goes away in the middle of what it sends ends its stream.
+func TestGatewayClientLeaves(t *testing.T) {
+	inWorld(t, func(w *world) {
+		client := w.client()
+		defer client.CloseIdleConnections()
+		body, send := io.Pipe()
+		defer send.Close()
+		go fmt.Fprintln(send, `{"create_request":{"key":"Yg=="}}`)
+		ctx, leave := context.WithCancel(w.ctx)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://server/v3/watch", body)
+		w.must(err)
+		answer, err := client.Do(r)
+		w.must(err)
+		defer answer.Body.Close()
+		if line, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil {
+			t.Fatalf("the watch begins with %s, %v", line, err)
+		}
+		if n := w.door.streams.Load(); n != 1 {
+			t.Errorf("%d streams watch, want 1", n)
+		}
+		leave()
+		w.settle()
+		if n := w.door.streams.Load(); n != 0 {
+			t.Errorf("%d streams watch after the client left", n)
+		}
+	})
+}

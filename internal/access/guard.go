@@ -175,6 +175,29 @@ func (g *Guard) MayCluster(ctx context.Context, v policy.Verb) error {
 	return nil
 }
 
+// MayWrite returns why the asker may not write the record at a path, or none below it if below is true; nil: it may
+// try. Doors ask before they read what was sent, so that nothing is made of the body of somebody without the right.
+// Whether the write is allowed is decided where it is applied.
+func (g *Guard) MayWrite(ctx context.Context, namespace, path string, below bool) error {
+	err := g.mayWrite(ctx, namespace, path, below)
+	if err != nil && g.Ready(ctx) == nil { // the policy that this server knew may have been an older one
+		err = g.mayWrite(ctx, namespace, path, below)
+	}
+	return err
+}
+
+func (g *Guard) mayWrite(ctx context.Context, namespace, path string, below bool) error {
+	permit, err := g.Permit(ctx)
+	switch {
+	case err != nil || permit == nil:
+		return err
+	case below && len(permit.Parts(policy.RecordWrite, namespace, path)) == 0,
+		!below && !permit.May(policy.RecordWrite, namespace, path, permit.Self()):
+		return deny(permit, policy.RecordWrite, namespace, path)
+	}
+	return nil
+}
+
 // permitOf returns what the asker of a context may do; nil: everything.
 func permitOf(ctx context.Context, p *policy.Policy) (*policy.Permit, *leasehold.Error) {
 	if p == nil {

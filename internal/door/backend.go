@@ -127,6 +127,12 @@ func (b *Backend) Ready(ctx context.Context) error { return b.guard.Ready(ctx) }
 // Permit returns what the asker may do; nil: everything.
 func (b *Backend) Permit(ctx context.Context) (*policy.Permit, error) { return b.guard.Permit(ctx) }
 
+// MayWrite returns why the asker may not write the record at a path, or none below it; nil: it may try. It is asked
+// before a body is read: see access.Guard.
+func (b *Backend) MayWrite(ctx context.Context, namespace, path string, below bool) error {
+	return b.guard.MayWrite(ctx, namespace, path, below)
+}
+
 // Monitors returns why the asker may not see how the server does; nil: it may. While the server starts
 // there is nothing to see.
 func (b *Backend) Monitors(ctx context.Context) error {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,16 +10,17 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/leasehold/leasehold/internal/door/kubernetes/object"
 )
 
 // maxBody is how many bytes a body may have: a Lease has some hundreds, and can have 64 KiB.
 const maxBody = 256 << 10
 
-// body reads what was sent, and what it is.
+// body reads what was sent, and what it is, from somebody who may write what the path names.
 func (c *call) body() (text []byte, contentType string, err error) {
+	if err := c.mayWrite(); err != nil {
+		return nil, "", err
+	}
 	var read bytes.Buffer
 	if n := c.r.ContentLength; n > 0 && n <= maxBody {
 		read.Grow(int(n) + bytes.MinRead)
@@ -38,6 +38,15 @@ func (c *call) body() (text []byte, contentType string, err error) {
 		}
 	}
 	return read.Bytes(), contentType, nil
+}
+
+// mayWrite refuses somebody who may write nothing of what the path names. Events are taken from everybody: nothing is
+// made of them.
+func (c *call) mayWrite() error {
+	if c.on == ofEvents {
+		return nil
+	}
+	return c.door.backend.MayWrite(c.signed(), c.door.config.Namespace, c.path(), c.on != ofLease)
 }
 
 // skipBody takes the body of a request that has no use for one, before its answer begins. While some of it is missing,
@@ -78,10 +87,7 @@ func (c *call) sentLease() (*object.Lease, error) {
 	case object.Protobuf:
 		l, err = fromProtobuf(text)
 	case yamlType:
-		if text, err = yamlToJSON(text); err != nil {
-			return nil, unreadable(err)
-		}
-		l, err = c.fromJSON(text)
+		l, err = c.fromYAML(text)
 	case jsonType, "":
 		l, err = c.fromJSON(text)
 	default:
@@ -121,6 +127,15 @@ func (c *call) fromJSON(text []byte) (*object.Lease, error) {
 		return nil, unreadable(err)
 	}
 	return c.fromTree(tree, twice)
+}
+
+// fromYAML reads an object in YAML.
+func (c *call) fromYAML(text []byte) (*object.Lease, error) {
+	tree, err := object.ParseYAML(text)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return c.fromTree(tree, nil)
 }
 
 // fromTree reads an object, and tells of fields that it does not have, as strictly as the request asks for.
@@ -180,15 +195,6 @@ func (c *call) checkNames(l *object.Lease) error {
 		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", m.Name, c.name)
 	}
 	return nil
-}
-
-// yamlToJSON reads YAML. JSON is YAML too.
-func yamlToJSON(text []byte) ([]byte, error) {
-	var value any
-	if err := yaml.Unmarshal(text, &value); err != nil {
-		return nil, err
-	}
-	return json.Marshal(value)
 }
 
 // dryRun reports whether a request only wants to know what would happen.

@@ -39,7 +39,11 @@ func (c *call) sentOptions() (o deleteOptions, err error) {
 		}
 		return o, nil
 	case yamlType:
-		if text, err = yamlToJSON(text); err != nil {
+		tree, err := object.ParseYAML(text)
+		if err == nil {
+			text, err = json.Marshal(tree)
+		}
+		if err != nil {
 			return o, badRequest("the options of the delete cannot be read: %v", err)
 		}
 	case jsonType, "":

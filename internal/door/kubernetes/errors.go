@@ -202,6 +202,9 @@ func (c *call) tellOurs(s *status, e *leasehold.Error, status int) {
 		s.Message = fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", qualified, c.name, e.Message)
 	case is.status == http.StatusForbidden:
 		s.Message = fmt.Sprintf("%s %q is forbidden: %s", qualified, c.name, e.Message)
+		if c.name == "" { // it is refused before the body, which has the name, is read
+			s.Message = qualified + " is forbidden: " + e.Message
+		}
 	case status != 0:
 		s.Code = status
 	}

@@ -37,7 +37,7 @@ func TestLogin(t *testing.T) {
 	b.ask("GET", "/apis", "", "Authorization", ann).expect(200)
 	other := strings.Replace(leases, "/ns/", "/other/", 1)
 	b.ask("POST", leases, held("op", "ann", 15), "Authorization", ann).expect(201, `"holderIdentity":"ann"`)
-	b.ask("POST", other, held("op", "ann", 15), "Authorization", ann).expect(403, `"reason":"Forbidden"`, `leases.coordination.k8s.io \"op\" is forbidden: `)
+	b.ask("POST", other, held("op", "ann", 15), "Authorization", ann).expect(403, `"reason":"Forbidden"`, `leases.coordination.k8s.io is forbidden: `)
 	b.ask("POST", other, held("op", "root", 15), "Authorization", root).expect(201)
 	got = b.ask("GET", every, "", "Authorization", ann).expect(200, `"namespace":"ns"`)
 	if strings.Contains(got.body, "other") {
@@ -58,8 +58,24 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the journal has %+v", l)
 		}
 	}
-	want := []string{"ann put-record kubernetes/other/op denied", "root put-record kubernetes/ns/op held"}
+	want := []string{"ann put-record kubernetes/other/ denied", "root put-record kubernetes/ns/op held"}
 	if strings.Join(lines, "|") != strings.Join(want, "|") {
 		t.Errorf("the journal has %q, want %q", lines, want)
+	}
+}
+
+// Nothing is made of the body of somebody who may not write what the path names.
+func TestRightsAreJudgedBeforeTheBody(t *testing.T) {
+	b := newBench(t, Config{})
+	_, ann := b.govern()
+	other := strings.Replace(leases, "/ns/", "/other/", 1)
+	for _, c := range []struct{ method, path, contentType string }{
+		{"POST", other, jsonType}, {"POST", other, yamlType}, {"PUT", other + "/op", jsonType}, {"DELETE", other + "/op", jsonType},
+		{"DELETE", other, jsonType}, {"PATCH", other + "/op?fieldManager=m", applyPatch}, {"PATCH", other + "/op", jsonPatch},
+		{"PATCH", other + "/op", mergePatch}, {"PATCH", other + "/op", strategicPatch},
+	} {
+		b.ask(c.method, c.path, "[", "Content-Type", c.contentType, "Authorization", ann).expect(403, "forbidden")
+		own := strings.Replace(c.path, "/other/", "/ns/", 1)
+		b.ask(c.method, own, "[", "Content-Type", c.contentType, "Authorization", ann).expect(400)
 	}
 }

@@ -43,9 +43,10 @@ func (c *call) sentChange() (p change, err error) {
 			return p, invalid("PatchOptions.meta.k8s.io", "",
 				object.Required("fieldManager", "is required for apply patch"))
 		}
-		if text, err = yamlToJSON(text); err != nil {
+		if p.tree, err = object.ParseYAML(text); err != nil {
 			return p, badRequest("error decoding YAML: %v", err)
 		}
+		return p, nil
 	default:
 		return p, &apiError{Code: http.StatusUnsupportedMediaType, Reason: "UnsupportedMediaType",
 			Message: "the body of the request was in an unknown format - accepted media types include: " +

@@ -107,27 +107,34 @@ func retain(merged, changes map[string]any) {
 	if !ok {
 		return
 	}
-	maps.DeleteFunc(merged, func(name string, _ any) bool { return !slices.Contains(keys, any(name)) })
+	kept := textSet(keys)
+	maps.DeleteFunc(merged, func(name string, _ any) bool { return !kept[name] })
 }
 
 // deleteTexts takes texts out of a list.
 func deleteTexts(merged map[string]any, name string, change Tree) error {
-	gone, ok := change.([]any)
+	list, ok := change.([]any)
 	if !ok {
-		return fmt.Errorf("%s%s has to be a list", deleteFrom, name)
+		return fmt.Errorf("%s%s has to be a list", deleteFrom, brief(name))
 	}
+	gone := textSet(list)
 	kept, _ := merged[name].([]any)
 	merged[name] = slices.DeleteFunc(slices.Clone(kept), func(item any) bool {
-		return slices.ContainsFunc(gone, func(g any) bool { return sameText(item, g) })
+		text, ok := item.(string)
+		return ok && gone[text]
 	})
 	return nil
 }
 
-// sameText reports whether two values are the same text.
-func sameText(a, b Tree) bool {
-	x, ok := a.(string)
-	y, also := b.(string)
-	return ok && also && x == y
+// textSet returns the texts of a list.
+func textSet(list []any) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, item := range list {
+		if text, ok := item.(string); ok {
+			set[text] = true
+		}
+	}
+	return set
 }
 
 // mergeList merges a list with a key. An item with the directive delete goes; one that has the key of another is
@@ -138,29 +145,87 @@ func mergeList(path string, list, change Tree) (Tree, error) {
 		return nil, fmt.Errorf("%s has to be a list", path)
 	}
 	present, _ := list.([]any)
-	merged := slices.Clone(present)
-	key := mergeKeys[path]
+	m := keyed{key: mergeKeys[path], at: map[string][]int{}}
+	for _, item := range present {
+		m.add(item)
+	}
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
-		if key != "" && fields == nil {
+		if m.key != "" && fields == nil {
 			return nil, fmt.Errorf("%s has to be a list of objects", path)
 		}
 		if fields != nil && fields[directive] == "replace" {
 			return withoutDirectives(items), nil
 		}
-		at := slices.IndexFunc(merged, func(other any) bool { return sameItem(key, item, other) })
+		at, found := m.find(item)
 		switch {
 		case fields != nil && fields[directive] == "delete":
-			if at >= 0 {
-				merged = slices.Delete(merged, at, at+1)
+			if found {
+				m.remove(at)
 			}
-		case at < 0:
-			merged = append(merged, item)
-		case key != "":
-			merged[at] = Merge(merged[at], item)
+		case !found:
+			m.add(item)
+		case m.key != "":
+			m.items[at].value = Merge(m.items[at].value, item)
 		}
 	}
-	return merged, nil
+	return m.list(), nil
+}
+
+// A keyed list finds an item by a text in it at once, however long it is.
+type keyed struct {
+	key   string // the field with the text; empty: the item is the text
+	items []keyedItem
+	at    map[string][]int // where a text is, in order
+}
+
+// A keyedItem is gone once it was removed: to close the gap each time would move the whole list.
+type keyedItem struct {
+	value Tree
+	gone  bool
+}
+
+// textOf returns the text by which an item is found.
+func (k *keyed) textOf(item Tree) (string, bool) {
+	if k.key != "" {
+		fields, _ := item.(map[string]any)
+		item = fields[k.key]
+	}
+	text, ok := item.(string)
+	return text, ok
+}
+
+func (k *keyed) add(item Tree) {
+	if text, ok := k.textOf(item); ok {
+		k.at[text] = append(k.at[text], len(k.items))
+	}
+	k.items = append(k.items, keyedItem{value: item})
+}
+
+// find returns the first item with the text of another.
+func (k *keyed) find(item Tree) (int, bool) {
+	text, ok := k.textOf(item)
+	if !ok || len(k.at[text]) == 0 {
+		return 0, false
+	}
+	return k.at[text][0], true
+}
+
+// remove takes out an item that was found.
+func (k *keyed) remove(at int) {
+	text, _ := k.textOf(k.items[at].value)
+	k.items[at] = keyedItem{gone: true}
+	k.at[text] = k.at[text][1:]
+}
+
+func (k *keyed) list() []any {
+	list := make([]any, 0, len(k.items))
+	for _, item := range k.items {
+		if !item.gone {
+			list = append(list, item.value)
+		}
+	}
+	return list
 }
 
 // withoutDirectives returns the items of a list that replaces another.
@@ -169,16 +234,6 @@ func withoutDirectives(items []any) []any {
 		fields, ok := item.(map[string]any)
 		return ok && fields[directive] != nil
 	})
-}
-
-// sameItem reports whether two items of a list are the same one.
-func sameItem(key string, a, b Tree) bool {
-	if key == "" {
-		return sameText(a, b)
-	}
-	x, _ := a.(map[string]any)
-	y, _ := b.(map[string]any)
-	return sameText(x[key], y[key])
 }
 
 // Tree returns the object as JSON has it.

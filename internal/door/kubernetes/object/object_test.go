@@ -85,8 +85,8 @@ func TestJSONPatch(t *testing.T) {
 		{`[{"op":"test","path":"/l","value":[1.0,2]}]`, ``},
 		{`[{"op":"test","path":"/l/0","value":1.0},{"op":"replace","path":"","value":{"x":1}}]`, `{"x":1}`},
 	} {
-		before := parse(t, tree)
-		got, err := JSONPatch(before, parse(t, c.patch))
+		patch := parse(t, c.patch)
+		got, err := JSONPatch(parse(t, tree), patch)
 		if c.want == "" {
 			if err == nil {
 				t.Errorf("%s passes", c.patch)
@@ -96,8 +96,8 @@ func TestJSONPatch(t *testing.T) {
 		if err != nil || written(t, got) != c.want {
 			t.Errorf("%s: %s, %v; want %s", c.patch, written(t, got), err, c.want)
 		}
-		if !reflect.DeepEqual(before, parse(t, tree)) {
-			t.Errorf("%s changed its argument", c.patch)
+		if !reflect.DeepEqual(patch, parse(t, c.patch)) {
+			t.Errorf("%s was changed", c.patch)
 		}
 	}
 	for _, bad := range []string{`{}`, `[1]`, `[{"op":"add","path":"/x"}]`, `[{"op":"add","path":"x","value":1}]`, `[{"op":"remove","path":"/x"}]`,
@@ -233,12 +233,15 @@ func FuzzPatchesAndSelectors(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := written(t, tree)
-		_, _ = JSONPatch(tree, change)
+		before, asked := written(t, tree), written(t, change)
 		_, _ = StrategicMerge(tree, change)
 		Merge(tree, change)
 		if written(t, tree) != before {
 			t.Fatalf("%s changed its argument", patch)
+		}
+		_, _ = JSONPatch(tree, change)
+		if written(t, change) != asked {
+			t.Fatalf("%s was changed", patch)
 		}
 	})
 }

@@ -36,8 +36,17 @@ func TooLong(field string, most int) Cause {
 // MaxHolder is how many bytes the name of a holder has at most: as many as names have in Leasehold.
 const MaxHolder = 1024
 
-// Validate returns what is wrong with an object, whatever was there before.
-func (l *Lease) Validate() (causes []Cause) {
+// maxCauses is how many things that are wrong with an object are told: each has a text of its own, and an object may
+// have thousands.
+const maxCauses = 16
+
+// Validate returns what is wrong with an object, whatever was there before: the first of it, if it is much.
+func (l *Lease) Validate() []Cause {
+	causes := l.causes()
+	return causes[:min(len(causes), maxCauses)]
+}
+
+func (l *Lease) causes() (causes []Cause) {
 	m, s := &l.Meta, &l.Spec
 	if m.Name == "" {
 		causes = append(causes, Required("metadata.name", "name or generateName is required"))
@@ -48,7 +57,7 @@ func (l *Lease) Validate() (causes []Cause) {
 	causes = append(causes, validateAnnotations(m.Annotations)...)
 	causes = append(causes, validateOwners(m.Owners)...)
 	for i, f := range m.Finalizers {
-		if detail := checkQualified(f); detail != "" {
+		if detail := checkQualified(f); detail != "" && len(causes) < maxCauses {
 			causes = append(causes, Invalid(fmt.Sprintf("metadata.finalizers[%d]", i), quoted(f), detail))
 		}
 	}
@@ -68,6 +77,9 @@ func (l *Lease) Validate() (causes []Cause) {
 // validateLabels says what is wrong with labels: selectors have to be able to name them.
 func validateLabels(labels map[string]string) (causes []Cause) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if len(causes) >= maxCauses {
+			break
+		}
 		if detail := checkQualified(key); detail != "" {
 			causes = append(causes, Invalid("metadata.labels", quoted(key), detail))
 		}
@@ -81,7 +93,7 @@ func validateLabels(labels map[string]string) (causes []Cause) {
 // validateAnnotations says what is wrong with the keys of annotations. Their values may be anything.
 func validateAnnotations(annotations map[string]string) (causes []Cause) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if detail := checkQualified(strings.ToLower(key)); detail != "" {
+		if detail := checkQualified(strings.ToLower(key)); detail != "" && len(causes) < maxCauses {
 			causes = append(causes, Invalid("metadata.annotations", quoted(key), detail))
 		}
 	}
@@ -95,7 +107,7 @@ func validateOwners(owners []Owner) (causes []Cause) {
 		for _, f := range []struct{ name, value string }{
 			{"apiVersion", o.APIVersion}, {"kind", o.Kind}, {"name", o.Name}, {"uid", o.UID},
 		} {
-			if f.value == "" {
+			if f.value == "" && len(causes) < maxCauses {
 				causes = append(causes, Invalid(at+f.name, `""`, f.name+" must not be empty"))
 			}
 		}

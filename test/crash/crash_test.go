@@ -44,6 +44,12 @@ func serve(t *testing.T, binary, data string, wire v1.Wire) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return answering(t, p, &said, listen, wire)
+}
+
+// answering returns when a server that was started answers.
+func answering(t *testing.T, p *process.Process, said *bytes.Buffer, listen string, wire v1.Wire) *server {
+	t.Helper()
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + listen, Wire: wire})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +60,7 @@ func serve(t *testing.T, binary, data string, wire v1.Wire) *server {
 			return &server{p, caller}
 		}
 		if !p.Runs() {
-			t.Fatalf("the server ended with %d:\n%s", p.Code(), said.String())
+			t.Fatalf("the server ended with %d:\n%s", p.Code(), said)
 		}
 		time.Sleep(5 * time.Millisecond) // a server that starts answers at once that it does
 	}

@@ -64,8 +64,8 @@ var rules = []rule{
 	{of: "internal/audit", only: []string{"", "internal/core"}},
 	{of: "internal/engine/replica", only: append([]string{"", "internal/core", "internal/core/access", "internal/wire", "internal/engine"}, raft...), std: append(pure, "encoding/json", "log/slog")},
 	{of: "internal/engine/storage", never: []string{"internal/engine/cluster", "internal/engine/peer"}},
-	{of: "internal/engine/peer", never: []string{"internal/core", "internal/wire", "internal/engine"}},                                                   // connections, no leases
-	{of: "internal/access/credential", only: []string{"", "internal/core/access", "github.com/coreos/go-oidc/v3/oidc", "github.com/go-jose/go-jose/v4"}}, // who asks, not what they may
+	{of: "internal/engine/peer", never: []string{"internal/core", "internal/wire", "internal/engine"}},                                                                      // connections, no leases
+	{of: "internal/access/credential", only: []string{"", "internal/core/access", "internal/socket", "github.com/coreos/go-oidc/v3/oidc", "github.com/go-jose/go-jose/v4"}}, // who asks, not what they may
 	{of: "internal/engine", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/access", never: []string{"internal/door", "internal/engine/", "internal/node", "internal/config", "cmd"}},

@@ -24,7 +24,7 @@ type Options struct {
 	Metrics *telemetry.Metrics // nil: the backend keeps its own
 	Log     *slog.Logger       // nil: nothing is written
 	State   *listen.State      // nil: the backend keeps its own
-	MaxStay int                // requests that wait or watch at a time, of all doors; 0: 10,000
+	MaxStay int                // requests of one client that wait or watch at a time, of all doors; 0: 10,000
 	Now     func() time.Time   // by which credentials end; nil: the clock of this machine
 	Issuers *http.Client       // that asks issuers of JWTs for their keys; nil: the usual one
 	Warner  engine.Warner      // what is to be looked at beside what the engine knows; nil: nothing
@@ -35,7 +35,9 @@ type Options struct {
 type Backend struct {
 	options Options
 	state   *listen.State
-	stays   Limit
+
+	stays, renewals, checks Places // of requests that take long
+
 	version map[string]string // what doors add to the version; written while they are opened
 
 	// Set before the state opens. Doors get no engine but this one.
@@ -73,8 +75,13 @@ func NewStarting(options Options) *Backend {
 	}
 	SetDefault(&options.MaxStay, 10000)
 	b := &Backend{options: options, state: options.State}
-	b.stays = Limit{Most: options.MaxStay, Message: "as many requests wait or watch here as can: try again in a " +
-		"moment, or on another server"}
+	most := options.MaxStay + options.MaxStay/4
+	b.stays = Places{Most: most, Alone: options.MaxStay, Message: "as many requests wait or watch here as can, or as " +
+		"one client may have: try again in a moment, or on another server"}
+	b.renewals = Places{Most: most, Alone: options.MaxStay, Message: "as many streams renew leases here as can, or " +
+		"as one client may have: renew several by one stream"}
+	b.checks = Places{Most: maxChecks, Alone: maxChecks / 10, Message: "as many watch the health of this server as " +
+		"can: ask for it now and then"}
 	return b
 }
 

@@ -14,16 +14,36 @@ import (
 	"github.com/leasehold/leasehold/internal/listen"
 )
 
+// maxChecks is how many watch the health of a server.
+const maxChecks = 1000
+
 // Stay counts a request that waits for a resource, and refuses it if too many do or the server
-// is stopping. Call leave when it ends.
-func (b *Backend) Stay() (leave func(), err error) { return b.StayAs(b.Metrics().Waiting) }
+// is stopping. The context says whose request it is. Call leave when it ends.
+func (b *Backend) Stay(ctx context.Context) (leave func(), err error) {
+	return b.StayAs(ctx, b.Metrics().Waiting)
+}
 
 // StayAs counts a request that stays for another reason, such as a watch, in that gauge.
-func (b *Backend) StayAs(kind prometheus.Gauge) (leave func(), err error) {
+func (b *Backend) StayAs(ctx context.Context, kind prometheus.Gauge) (leave func(), err error) {
+	return b.stay(ctx, &b.stays, kind)
+}
+
+// StayRenewing counts a request that stays to renew leases or sessions. It never competes with those that wait or
+// watch: without it, its client would lose what it has.
+func (b *Backend) StayRenewing(ctx context.Context) (leave func(), err error) {
+	return b.stay(ctx, &b.renewals, b.Metrics().Waiting)
+}
+
+// StayChecking counts a request that watches the health of the server, which anybody may.
+func (b *Backend) StayChecking(ctx context.Context) (leave func(), err error) {
+	return b.stay(ctx, &b.checks, b.Metrics().Watches)
+}
+
+func (b *Backend) stay(ctx context.Context, places *Places, kind prometheus.Gauge) (leave func(), err error) {
 	if b.Stopping().Err() != nil {
 		return nil, engine.Unavailable(listen.StoppingMessage)
 	}
-	left, err := b.stays.Enter()
+	left, err := places.Enter(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 // A Client is this server as an issuer knows it, when it signs people in who use a browser.
@@ -113,7 +114,7 @@ func (l *Login) Authorize(ctx context.Context, v Visit) (string, error) {
 // Redeem exchanges the code of a browser that came back for an ID token, and returns it with what it proves. Failures
 // are slowed down by address.
 func (l *Login) Redeem(ctx context.Context, v Visit, back Return) (jwt string, p *Proof, err error) {
-	from := addressOf(back.From)
+	from := socket.Network(back.From)
 	if err := l.enter(from); err != nil {
 		return "", nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 // Config is what a Login is made from.
@@ -153,7 +154,7 @@ func (l *Login) prove(ctx context.Context, s Shown, name key, k *known, before b
 			return l.remember(name, e), nil
 		}
 	}
-	from := addressOf(s.From)
+	from := socket.Network(s.From)
 	if err := l.enter(from); err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (l *Login) enter(from netip.Prefix) error {
 // Failed counts a credential that a door has judged by itself and found wrong, whether access is on or off. The error
 // is a *Refusal if too many failed from the address: the door answers with that, and says no more about the credential.
 func (l *Login) Failed(from string, why Reason) error {
-	if err := l.enter(addressOf(from)); err != nil {
+	if err := l.enter(socket.Network(from)); err != nil {
 		return err
 	}
 	l.config.Refused(why)

@@ -1,7 +1,6 @@
 package credential
 
 import (
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -61,24 +60,4 @@ func (s *slowdown) forget(now time.Time) {
 		}
 		delete(s.addresses, from)
 	}
-}
-
-// addressOf returns what counts as one address: of IPv6 that is a /64, since anybody who has one address there has all
-// of them.
-func addressOf(from string) netip.Prefix {
-	host, _, err := net.SplitHostPort(from)
-	if err != nil {
-		host = from
-	}
-	a, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	a = a.Unmap().WithZone("")
-	bits := 64
-	if a.Is4() {
-		bits = 32
-	}
-	p, _ := a.Prefix(bits) // both fit
-	return p
 }

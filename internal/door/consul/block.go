@@ -108,7 +108,7 @@ func (c *call) stay() (leave func(), err error) {
 	if _, err := c.readValue(); err != nil {
 		return nil, err
 	}
-	leave, err = c.door.backend.StayAs(c.door.backend.Metrics().Watches)
+	leave, err = c.door.backend.StayAs(c.ctx, c.door.backend.Metrics().Watches)
 	if err == nil {
 		c.waited = true
 		door.Unhurried(c.w)

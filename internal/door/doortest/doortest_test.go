@@ -96,7 +96,7 @@ func (d *toy) acquire(ctx context.Context, w http.ResponseWriter, command *core.
 		}
 		return err
 	}
-	leave, err := d.backend.Stay()
+	leave, err := d.backend.Stay(ctx)
 	if err != nil && d.mistake != "knows no limit" {
 		return err
 	}

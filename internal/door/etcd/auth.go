@@ -73,7 +73,7 @@ func (d *Door) healthy(ctx context.Context) grpc_health_v1.HealthCheckResponse_S
 func (s healthServer) Watch(
 	_ *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse],
 ) error {
-	leave, err := s.backend.StayAs(s.backend.Metrics().Watches)
+	leave, err := s.backend.StayChecking(stream.Context())
 	if err != nil {
 		return err
 	}

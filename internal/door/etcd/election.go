@@ -108,7 +108,7 @@ func (s electionServer) Leader(
 func (s electionServer) Observe(
 	r *v3electionpb.LeaderRequest, stream grpc.ServerStreamingServer[v3electionpb.LeaderResponse],
 ) error {
-	leave, err := s.backend.StayAs(s.backend.Metrics().Watches)
+	leave, err := s.backend.StayAs(stream.Context(), s.backend.Metrics().Watches)
 	if err != nil {
 		return err
 	}

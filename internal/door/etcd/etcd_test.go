@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold/leasehold/internal/door"
@@ -41,13 +42,16 @@ type world struct {
 	maintenance pb.MaintenanceClient
 	lock        v3lockpb.LockClient
 	election    v3electionpb.ElectionClient
+	health      grpc_health_v1.HealthClient
 }
 
-func inWorld(t *testing.T, story func(*world)) {
+func inWorld(t *testing.T, story func(*world)) { inWorldWith(t, door.Options{}, story) }
+
+func inWorldWith(t *testing.T, options door.Options, story func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, engine: memory.Start(engine.NewGoClock()), pipe: doortest.NewPipe(), ctx: t.Context()}
-		b := door.NewBackend(w.engine, door.Options{})
+		b := door.NewBackend(w.engine, options)
 		w.door = New(b, Config{})
 		host := door.NewOwnHost(b, door.HostConfig{}, w.door.Port(""))
 		ctx, stop := context.WithCancel(context.Background())
@@ -57,7 +61,7 @@ func inWorld(t *testing.T, story func(*world)) {
 		conn := dial(t, w.pipe.Dial)
 		w.kv, w.lease, w.watch = pb.NewKVClient(conn), pb.NewLeaseClient(conn), pb.NewWatchClient(conn)
 		w.maintenance, w.lock = pb.NewMaintenanceClient(conn), v3lockpb.NewLockClient(conn)
-		w.election = v3electionpb.NewElectionClient(conn)
+		w.election, w.health = v3electionpb.NewElectionClient(conn), grpc_health_v1.NewHealthClient(conn)
 		story(w)
 		_ = conn.Close()
 		stop()

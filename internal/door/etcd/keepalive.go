@@ -37,7 +37,7 @@ func (r *renewal) finish(answer core.Answer, err error) {
 func (s leaseServer) LeaseKeepAlive(
 	stream grpc.BidiStreamingServer[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse],
 ) error {
-	leave, err := s.backend.StayAs(s.backend.Metrics().Waiting)
+	leave, err := s.backend.StayRenewing(stream.Context())
 	if err != nil {
 		return err
 	}

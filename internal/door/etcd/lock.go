@@ -151,7 +151,7 @@ func prefixEnd(prefix string) []byte {
 func (d *Door) await(ctx context.Context, c *candidate) error {
 	call := callOf(ctx)
 	call.waited = true
-	leave, err := d.backend.Stay()
+	leave, err := d.backend.Stay(ctx)
 	if err != nil {
 		return err
 	}

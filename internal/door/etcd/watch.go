@@ -91,7 +91,7 @@ func (w *watched) wants(e *leasehold.Event) bool {
 
 // Watch serves a stream of watches.
 func (s watchServer) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]) error {
-	leave, err := s.backend.StayAs(s.backend.Metrics().Watches)
+	leave, err := s.backend.StayAs(stream.Context(), s.backend.Metrics().Watches)
 	if err != nil {
 		return err
 	}

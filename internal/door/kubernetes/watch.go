@@ -72,7 +72,7 @@ func (c *call) watch() error {
 // enter counts the watch until leave is called, and gives it a context that does not end with the request.
 func (s *stream) enter() error {
 	backend := s.door.backend
-	out, err := backend.StayAs(backend.Metrics().Watches)
+	out, err := backend.StayAs(s.signed(), backend.Metrics().Watches)
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func (c *call) await(command *core.Acquire, wait time.Duration) (granted bool, e
 	if wait == 0 {
 		return false, nil
 	}
-	leave, err := c.door.backend.Stay()
+	leave, err := c.door.backend.Stay(c.ctx)
 	if err != nil {
 		return false, nil // the ticket is there: that nobody else can wait here is no failure
 	}

@@ -73,7 +73,7 @@ func (c *call) wholePool(l *leasehold.Lease) bool {
 // acquireWaiting holds the request open until it is decided, the caller leaves, or
 // the server stops.
 func (c *call) acquireWaiting(command *core.Acquire) error {
-	leave, err := c.door.backend.Stay()
+	leave, err := c.door.backend.Stay(c.signed())
 	if err != nil {
 		return err
 	}

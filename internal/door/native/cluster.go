@@ -126,7 +126,7 @@ func (c *call) backup() error {
 	if cluster == nil {
 		return c.withCluster(nil)
 	}
-	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
+	leave, err := c.door.backend.StayAs(c.signed(), c.door.backend.Metrics().Exports)
 	if err != nil {
 		return err
 	}

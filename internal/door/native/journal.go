@@ -123,7 +123,7 @@ var errCut = errors.New("the answer could not be finished")
 
 // export writes all lines, one JSON object on each. With a limit it writes at most that many.
 func (h *httpWire) export(c *call, j audit.Book, q audit.Query, line func(*encode.Buffer, *audit.Line)) error {
-	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
+	leave, err := c.door.backend.StayAs(c.signed(), c.door.backend.Metrics().Exports)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (c *respCall) acquirePushed() error {
 	if err != nil {
 		return err
 	}
-	leave, err := c.door.backend.Stay()
+	leave, err := c.door.backend.Stay(c.signed())
 	if err != nil {
 		return err
 	}

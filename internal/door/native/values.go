@@ -20,7 +20,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// maxTransfers is how many large values may pass at a time: each has buffers of its own.
+// maxTransfers is how many large values may pass at a time: each has buffers of its own. One client can have half of
+// them.
 const maxTransfers = 256
 
 // Large values pass through the door a part at a time, in either direction.
@@ -28,16 +29,6 @@ var (
 	readPace  = door.Pace{Bytes: 1 << 20, Time: readTime}
 	writePace = door.Pace{Bytes: 1 << 20, Time: writeTime}
 )
-
-// transfer counts a large value that begins to pass.
-func (d *Door) transfer() (leave func(), err error) {
-	if d.transfers.Add(1) > maxTransfers {
-		d.transfers.Add(-1)
-		return nil, &leasehold.Error{Code: leasehold.Limited,
-			Message: "as many large values are being read and written as can be: try again in a moment"}
-	}
-	return func() { d.transfers.Add(-1) }, nil
-}
 
 // value reads the body of a put: into the command if it is short, beside the log if
 // it is long.
@@ -72,7 +63,7 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body
 	if values == nil {
 		return tooLarge(leasehold.MaxValue)
 	}
-	leave, err := c.door.transfer()
+	leave, err := c.door.transfers.Enter(c.signed())
 	if err != nil {
 		return err
 	}
@@ -140,7 +131,7 @@ func (h *httpWire) sendBytes(c *call, r *leasehold.Record) error {
 		if values == nil {
 			return engine.NoValue(*r.Large)
 		}
-		leave, err := c.door.transfer()
+		leave, err := c.door.transfers.Enter(c.signed())
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,7 +207,7 @@ func TestBadBodies(t *testing.T) {
 		conn.Close()
 		synctest.Wait()
 		ask(t, door, "GET", "/v1/records/state/a", "").expect(404)
-		if n := door.transfers.Load(); n != 0 {
+		if n := door.transfers.Now(); n != 0 {
 			t.Errorf("%d transfers are still counted", n)
 		}
 		stop()
@@ -326,14 +327,40 @@ func TestAValueIsReplacedBeforeItIsOpened(t *testing.T) {
 	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "is no longer kept")
 }
 
-// More large values than can pass at a time are refused, and others go on.
+// More large values than can pass at a time are refused, and small ones go on. A client whose uploads stall cannot
+// have all places: others write and read theirs.
 func TestTransfersAreBounded(t *testing.T) {
-	door := newDoor(t, Config{})
-	door.transfers.Store(maxTransfers)
-	ask(t, door, "PUT", "/v1/records/state/a", large).expect(429, "as many large values")
-	ask(t, door, "PUT", "/v1/records/state/a", "small").expect(200)
-	door.transfers.Store(0)
-	ask(t, door, "PUT", "/v1/records/state/a", large).expect(200)
-	door.transfers.Store(maxTransfers)
-	ask(t, door, "GET", "/v1/records/state/a", "", "Accept", "application/octet-stream").expect(429)
+	synctest.Test(t, func(t *testing.T) {
+		door := newDoor(t, Config{})
+		const at = "/v1/records/state/a"
+		var stalled []*io.PipeWriter
+		var ended sync.WaitGroup
+		for i := range 256 {
+			body, rest := io.Pipe()
+			stalled = append(stalled, rest)
+			r := httptest.NewRequest("PUT", fmt.Sprint("/v1/records/stalled/", i), body)
+			ended.Go(func() { door.ServeHTTP(httptest.NewRecorder(), r) })
+			_, _ = io.WriteString(rest, large[:leasehold.MaxValue+1])
+			synctest.Wait() // it counts, or is refused
+		}
+		ask(t, door, "PUT", at, large).expect(429, "as many large values")
+		ask(t, door, "PUT", at, "small").expect(200)
+		other := func(method, body string) int {
+			r := httptest.NewRequest(method, at, strings.NewReader(body))
+			r.RemoteAddr = "192.0.2.77:1"
+			r.Header.Set("Accept", "application/octet-stream")
+			w := httptest.NewRecorder()
+			door.ServeHTTP(w, r)
+			return w.Code
+		}
+		if put, got := other("PUT", large), other("GET", ""); put != 200 || got != 200 {
+			t.Errorf("another client is answered %d and %d", put, got)
+		}
+		ask(t, door, "GET", at, "", "Accept", "application/octet-stream").expect(429)
+		for _, rest := range stalled {
+			_ = rest.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		ended.Wait()
+		ask(t, door, "PUT", at, large).expect(200)
+	})
 }

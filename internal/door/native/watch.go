@@ -86,7 +86,7 @@ func (c *call) watch() error {
 
 // stayWatching counts the request as a watch, for as long as it stays.
 func (c *call) stayWatching() (leave func(), err error) {
-	left, err := c.door.backend.StayAs(c.door.backend.Metrics().Watches)
+	left, err := c.door.backend.StayAs(c.signed(), c.door.backend.Metrics().Watches)
 	if err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error)
 		}
 		return answer.Lease, c.unlessGone(err, command.ID)
 	}
-	leave, err := c.door.backend.Stay()
+	leave, err := c.door.backend.Stay(c.signed())
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func (s *Session) lookIfUnused() {
 }
 
 // beginRelease notes a release by its caller. Until it has ended, and is pending if it failed, the
-// session is not unused, and closing it releases the lease too.
+// session is not unused, and closing it releases the lease too. The end of a task is noted in every session.
 func (s *Session) beginRelease(ref store.Ref) {
 	s.mu.Lock()
 	note(&s.pending.called, ref, 0)

@@ -20,7 +20,7 @@ type pendingReleases struct {
 	due       map[store.Ref]int // how often a server did not know it, or had no room for its mark
 	deferred  map[store.Ref]int // the same, to be tried again after the next renewal
 	sending   map[store.Ref]int // what the worker has taken
-	called    map[store.Ref]int // what a caller of a local session's Hold.Release waits for
+	called    map[store.Ref]int // what a caller waits for: Release in a local session, or the end of a task
 	releasing bool              // a worker runs
 }
 

@@ -166,3 +166,35 @@ func TestAWatchThatMissedSomethingLooksAtAll(t *testing.T) {
 		}
 	})
 }
+
+// A change whose first reply is lost may have happened, whatever the second one says. A change names no session, so that
+// it counts as an intervention: the hold finds out what it is called before it relies on another renewal.
+func TestAChangeThatIsRefusedAfterALostReply(t *testing.T) {
+	for _, to := range []client.Change{{ID: "another"}, {Holder: "bob"}} {
+		bubble(t, func(t *testing.T, s *leasetest.Server) {
+			road, way := onDeaf(t, s)
+			h := acquire(t, s.Dial(t, way), "r", client.TTL(10*time.Second))
+			lose := losing("change", 1)
+			road.set(nil, func(verb string) error {
+				err := lose(verb)
+				if err != nil {
+					road.change(refusing("change", "denied"))
+				}
+				return err
+			})
+			if err := h.Change(t.Context(), to); err == nil {
+				t.Fatal("changed")
+			}
+			for _, lease := range holders(t, s, "r") {
+				now := v1.Duration(0)
+				if _, err := operator(t, s).Break(t.Context(), v1.BreakRequest{ID: lease.ID, Period: &now}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			if h.Valid() {
+				t.Errorf("%+v: it was broken a minute ago, and is believed in", to)
+			}
+		})
+	}
+}

@@ -149,9 +149,10 @@ func (s *Session) wanted() bool {
 // that long because the next acquire of the same TTL then saves a request. A private local one is
 // unused with its hold: it does not expire.
 func (s *Session) unused(now time.Duration) bool {
-	// The end of a session releases what is pending; that of a local one does not.
+	// The end of a session releases what is pending, but a task that is done must not be given back. That of a local
+	// one does not.
 	p := &s.pending
-	pending := s.local && (p.releasing || len(p.due)+len(p.deferred)+len(p.called) > 0)
+	pending := len(p.called) > 0 || s.local && (p.releasing || len(p.due)+len(p.deferred) > 0)
 	if s.own || s.acquiring > 0 || len(s.holds) > 0 || pending {
 		s.idle = now
 		return false

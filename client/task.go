@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/limit"
@@ -79,12 +80,17 @@ func (c *Client) Claim(ctx context.Context, folder string, options ...Option) (*
 // Value returns what is to be done.
 func (t *Task) Value() []byte { return t.value }
 
-// Done says that the task is done, with at most leasehold.MaxResult bytes about what it came to, and gives it back. If
-// the hold was lost, the error is an ErrLost: somebody else may do the task by now, and nothing has changed. After
-// another error the outcome is unknown, and Done can be called again.
+// Done says that the task is done, with at most leasehold.MaxResult bytes about what it came to, and gives it back. The
+// hold ends with the call, whatever comes of it: call Done when the work has ended.
+//
+// If the hold was lost before, the error is an ErrLost: somebody else may do the task by now, and nothing has changed.
+// A result that is too long changes nothing either, and the hold goes on. If a server refuses for another reason, the
+// task is given back for another to do. Any other error means that no server has answered until ctx ended, or for 15 s:
+// the client goes on trying in the background, and Done can be called again to learn what came of it.
 func (t *Task) Done(ctx context.Context, result string) error { return t.finish(ctx, false, result) }
 
-// Fail says that the task failed, and why. It is tried again, behind the others, while it has attempts left.
+// Fail says that the task failed, and why. It is tried again, behind the others, while it has attempts left. Hold and
+// errors are as with Done.
 func (t *Task) Fail(ctx context.Context, reason string) error { return t.finish(ctx, true, reason) }
 
 // finish asks the server also where the hold is lost by the clock of this machine: the server decides, by the token.
@@ -94,26 +100,72 @@ func (t *Task) finish(ctx context.Context, failed bool, result string) error {
 	if err != nil {
 		return err
 	}
+	if len(result) > leasehold.MaxResult {
+		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
+			"the result of %s has %d bytes: at most %d are kept", t.Resource(), len(result), leasehold.MaxResult)}
+	}
+	ref := t.ref()
+	s.beginRelease(ref)
+	// The hold ends here before the server is asked: from this line on nobody may rely on it. Nothing else would end
+	// it if the answer is lost, since what a session does itself is not an intervention.
+	t.lose(&LostError{How: leasehold.Released})
+	f := finish{task: t, tasks: tasks, request: store.FinishRequest{Lease: ref,
+		Token: leasehold.Token(t.token.Load()), Session: s.storeID(), Failed: failed, Result: result}}
 	limited := limit.After(ctx, callTimeout)
 	defer limited.Stop()
-	request := store.FinishRequest{Lease: t.ref(), Token: leasehold.Token(t.token.Load()), Session: s.storeID(),
-		Failed: failed, Result: result}
-	err = s.client.retry(limited, s.attemptLimit(), func(ctx context.Context) error {
-		return tasks.FinishTask(ctx, request)
-	})
-	if err != nil && !errors.Is(err, ErrLost) {
-		return err
-	}
-	t.mu.Lock()
-	t.freed = true // in either case the server has ended it
-	t.mu.Unlock()
-	how := leasehold.Released
-	if err != nil {
-		how = leasehold.ByTTL
-	}
-	t.lose(&LostError{How: how})
-	if s.private {
-		s.client.background(func(ctx context.Context) { _ = s.close(ctx) })
+	if err = f.ask(limited); f.unanswered(err) {
+		s.client.background(f.goOn) // often only ctx has ended
+	} else {
+		f.answered(err)
 	}
 	return err
+}
+
+// A finish is the end of a task, until a server has answered.
+type finish struct {
+	task    *Task
+	tasks   store.Tasks
+	request store.FinishRequest
+}
+
+// unanswered reports whether to ask again. A server that limits requests has not judged this one.
+func (f *finish) unanswered(err error) bool {
+	return store.Transient(err) || errors.Is(err, leasehold.ErrLimited)
+}
+
+// ask says what became of the task until a server has answered.
+func (f *finish) ask(ctx context.Context) error {
+	s := f.task.session
+	return s.client.retry(ctx, s.attemptLimit(), func(ctx context.Context) error {
+		return f.tasks.FinishTask(ctx, f.request)
+	})
+}
+
+// goOn asks for as long as the session keeps the lease alive: if nobody asked, the task would be neither done nor
+// offered to others.
+func (f *finish) goOn(ctx context.Context) {
+	both := limit.Both(ctx, f.task.session.done)
+	defer both.Stop()
+	for n := 1; backoff.Sleep(both, n); n++ {
+		if err := f.ask(both); !f.unanswered(err) {
+			f.answered(err)
+			return
+		}
+	}
+}
+
+// answered makes sure that nothing of the lease stays on the server.
+func (f *finish) answered(err error) {
+	t, s := f.task, f.task.session
+	if err == nil || errors.Is(err, ErrLost) {
+		t.mu.Lock()
+		t.freed = true // in either case the server has ended it
+		t.mu.Unlock()
+	} else if !s.private || s.local {
+		s.releaseLater(f.request.Lease)
+	}
+	s.endRelease(f.request.Lease)
+	if s.private && !s.local {
+		s.client.background(func(ctx context.Context) { _ = s.close(ctx) })
+	}
 }

@@ -221,10 +221,10 @@ func (p Pair) Write(certFile, keyFile string, replace bool) error {
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
 		return err
 	}
-	if err := writeFile(keyFile, p.Key, 0o600); err != nil {
+	if err := WriteFile(keyFile, p.Key, 0o600); err != nil {
 		return err
 	}
-	return writeFile(certFile, p.Cert, 0o644)
+	return WriteFile(certFile, p.Cert, 0o644)
 }
 
 // An ExistsError refuses to replace a file.
@@ -232,9 +232,9 @@ type ExistsError struct{ Name string }
 
 func (e *ExistsError) Error() string { return e.Name + " already exists" }
 
-// writeFile replaces a file in one step: a server that reads it sees the old one or the new one,
-// never half of it.
-func writeFile(name string, text []byte, mode fs.FileMode) error {
+// WriteFile replaces a file in one step: a server that reads it sees the old one or the new one,
+// never half of it. If the name is a link, the link is replaced, and not what it leads to.
+func WriteFile(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err

@@ -279,3 +279,18 @@ func TestWrongFiles(t *testing.T) {
 		t.Errorf("read %v", list)
 	}
 }
+
+// What is replaced is the name: a link under it may lead to a file of another kind.
+func TestALinkIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	other, name := filepath.Join(dir, "other"), filepath.Join(dir, "s1.yaml")
+	if err := errors.Join(os.WriteFile(other, []byte("keys"), 0o600), os.Symlink(other, name),
+		WriteFile(name, []byte("settings"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(other)
+	made, failed := os.ReadFile(name)
+	if err != nil || failed != nil || string(kept) != "keys" || string(made) != "settings" {
+		t.Errorf("%q and %q, %v, %v", kept, made, err, failed)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -110,35 +109,56 @@ func hookText(hook string) string {
 // installHooks writes the hooks, each only if there is none: to run ours beside another, its author has to say in which
 // order, and who reads what git says on standard input.
 func installHooks(ctx context.Context, a *cli.App) error {
-	dir, err := git(ctx, "rev-parse", "--git-path", "hooks")
+	dir, folder, err := hooksFolder(ctx)
 	if err != nil {
 		return err
 	}
 	done := []changed{}
 	for _, hook := range hooks {
-		file := filepath.Join(strings.TrimSpace(dir), hook)
-		text, err := os.ReadFile(file)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if err = os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
-				err = os.WriteFile(file, []byte(hookText(hook)), 0o755)
-			}
-			done = append(done, changed{file, true})
-		case err == nil && strings.Contains(string(text), "leasehold guard check"):
-			done = append(done, changed{file, false})
-		case err == nil:
-			return cli.Hint(cli.Failure(leasehold.Refused, "%s is there already, and stays as it is", file),
-				"add this line to it: leasehold guard check %s \"$@\" || exit", hook)
-		}
+		e, err := within(dir, filepath.Join(folder, hook))
 		if err != nil {
-			return cli.Failure(leasehold.Refused, "%v", err)
+			return err
 		}
-		a.Say("%s runs the guard", file)
+		switch {
+		case strings.Contains(e.before, "leasehold guard check"):
+		case e.was:
+			return cli.Hint(cli.Failure(leasehold.Refused, "%s is there already, and stays as it is", e.shown()),
+				"add this line to it: leasehold guard check %s \"$@\" || exit", hook)
+		default:
+			e.after, e.mode = hookText(hook), 0o755
+			if err := e.write(); err != nil {
+				return cli.Failure(leasehold.Refused, "%v", err)
+			}
+		}
+		done = append(done, changed{e.path, e.target, !e.was})
+		a.Say("%s runs the guard", e.shown())
 	}
 	if a.Output == cli.FormatJSON {
 		return a.PrintJSON(done)
 	}
 	return nil
+}
+
+// hooksFolder returns the directory of the hooks, as a folder of the one that its links must not leave: the repository;
+// or the folder itself, where the configuration says that hooks are elsewhere.
+func hooksFolder(ctx context.Context) (dir, folder string, err error) {
+	hooks, err := git(ctx, "rev-parse", "--git-path", "hooks")
+	if err != nil {
+		return "", "", err
+	}
+	hooks = strings.TrimSpace(hooks)
+	common, err := git(ctx, "rev-parse", "--git-common-dir")
+	if err != nil {
+		return "", "", err
+	}
+	dir = strings.TrimSpace(common)
+	if filepath.Base(dir) == ".git" {
+		dir = filepath.Dir(dir)
+	}
+	if folder, err = filepath.Rel(dir, hooks); err != nil || !filepath.IsLocal(folder) {
+		return hooks, ".", nil
+	}
+	return dir, folder, nil
 }
 
 // checkTouched refuses a commit or a push. It asks once for all that is leased in the repository, and compares that

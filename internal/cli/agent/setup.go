@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,19 +17,10 @@ import (
 	"github.com/leasehold/leasehold/internal/cli"
 )
 
-// An edit is a file as it is and as it should be.
-type edit struct {
-	path   string
-	before string
-	after  string
-	was    bool        // it was there
-	mode   fs.FileMode // that it keeps
-}
-
 // A program is one that runs agents, and how it is told of us.
 type program struct {
 	name  string
-	edits func(s *setting) ([]edit, error)
+	edits func(s *setting) ([]*edit, error)
 }
 
 // programs are those that setup knows.
@@ -56,7 +46,8 @@ func Setup(a *cli.App) *cobra.Command {
 		ValidArgs: names,
 		Long: `Setup gives the agents of a program the tools of "leasehold mcp", and writes to AGENTS.md
 of this directory how they use them. It shows what it would change and asks; --yes
-answers. What else is in the files stays, and a second time changes nothing.
+answers. What else is in the files stays, and a second time changes nothing. A link is
+followed if it stays in this directory, and refused if it leads out of it.
 
   claude  .mcp.json here, and a hook in .claude/settings.json here that renews what an
           agent holds whenever it uses a tool; CLAUDE.md here if that is there, else AGENTS.md
@@ -100,7 +91,7 @@ func settingOf(a *cli.App, cmd *cobra.Command) *setting {
 
 // claudeEdits tells Claude Code. Its agents read CLAUDE.md, and AGENTS.md where that is named in it or is all there is;
 // a hook of the project renews what an agent holds in the middle of long work.
-func claudeEdits(s *setting) ([]edit, error) {
+func claudeEdits(s *setting) ([]*edit, error) {
 	notes := "AGENTS.md"
 	if _, err := os.Stat("CLAUDE.md"); err == nil {
 		notes = "CLAUDE.md"
@@ -109,12 +100,12 @@ func claudeEdits(s *setting) ([]edit, error) {
 }
 
 // cursorEdits tells Cursor, for this project alone.
-func cursorEdits(s *setting) ([]edit, error) {
+func cursorEdits(s *setting) ([]*edit, error) {
 	return together(s.serversIn(filepath.Join(".cursor", "mcp.json")), notesIn("AGENTS.md"))
 }
 
 // codexEdits tells Codex, which has one file for all projects of a person.
-func codexEdits(s *setting) ([]edit, error) {
+func codexEdits(s *setting) ([]*edit, error) {
 	home := s.app.Getenv("CODEX_HOME")
 	if home == "" {
 		home = filepath.Join(s.app.Getenv("HOME"), ".codex")
@@ -122,47 +113,14 @@ func codexEdits(s *setting) ([]edit, error) {
 	return together(s.tableIn(filepath.Join(home, "config.toml")), notesIn("AGENTS.md"))
 }
 
-// A change is made to the text of a file.
-type change func() (edit, error)
-
-// together works out all changes, before any of them is made: one that cannot be made must not leave the others behind.
-func together(changes ...change) (all []edit, err error) {
-	for _, c := range changes {
-		e, err := c()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, nil
-}
-
-// changing reads a file and works out what it should be.
-func changing(path string, to func(before string) (string, error)) change {
-	return func() (e edit, err error) {
-		text, err := os.ReadFile(path)
-		e = edit{path: path, before: string(text), was: err == nil, mode: 0o644}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return e, err
-		}
-		if info, err := os.Stat(path); err == nil {
-			e.mode = info.Mode().Perm()
-		}
-		if e.after, err = to(e.before); err != nil {
-			return e, cli.Usage("%s cannot be changed: %v", path, err)
-		}
-		return e, nil
-	}
-}
-
 // notesIn tells agents, in the file that they read first.
 func notesIn(path string) change {
-	return changing(path, func(before string) (string, error) { return primed(before), nil })
+	return change{path: path, to: func(before string) (string, error) { return primed(before), nil }}
 }
 
 // serversIn puts us among the servers of MCP in a file.
 func (s *setting) serversIn(path string) change {
-	return changing(path, func(before string) (string, error) {
+	return change{path: path, to: func(before string) (string, error) {
 		entry, err := json.Marshal(struct {
 			Command string   `json:"command"`
 			Args    []string `json:"args"`
@@ -171,7 +129,7 @@ func (s *setting) serversIn(path string) change {
 			return "", err
 		}
 		return inJSON(before, entry, "mcpServers", "leasehold")
-	})
+	}}
 }
 
 // hookCommand is what Claude Code runs after each use of a tool.
@@ -179,7 +137,7 @@ const hookCommand = "leasehold renew --mine --quiet"
 
 // hookIn puts the hook among those in a file, unless it is there.
 func hookIn(path string) change {
-	return changing(path, func(before string) (string, error) {
+	return change{path: path, to: func(before string) (string, error) {
 		if strings.Contains(before, hookCommand) {
 			return before, nil
 		}
@@ -199,12 +157,13 @@ func hookIn(path string) change {
 			return "", err
 		}
 		return inJSON(before, all, "hooks", "PostToolUse")
-	})
+	}}
 }
 
-// tableIn puts us into a file of TOML. A table that is there stays as it is: it may have been changed on purpose.
+// tableIn puts us into a file of TOML in the person's own directory. A table that is there stays as it is: it may have
+// been changed on purpose.
 func (s *setting) tableIn(path string) change {
-	return changing(path, func(before string) (string, error) {
+	return change{path: path, own: true, to: func(before string) (string, error) {
 		if regexp.MustCompile(`(?m)^\s*\[\s*mcp_servers\s*\.\s*"?leasehold"?\s*\]`).MatchString(before) {
 			return before, nil
 		}
@@ -217,7 +176,7 @@ func (s *setting) tableIn(path string) change {
 			return table, nil
 		}
 		return strings.TrimRight(before, "\n") + "\n\n" + table, nil
-	})
+	}}
 }
 
 // A member is one name of a JSON object with its value.
@@ -304,14 +263,15 @@ func membersOf(object json.RawMessage) (members []member, err error) {
 // A changed is what was done to a file, as JSON.
 type changed struct {
 	File    string `json:"file"`
+	Target  string `json:"target,omitempty"` // where it leads, if it is a link
 	Changed bool   `json:"changed"`
 }
 
 // apply shows what would change, asks, and changes it.
-func apply(ctx context.Context, a *cli.App, edits []edit, yes bool) error {
+func apply(ctx context.Context, a *cli.App, edits []*edit, yes bool) error {
 	done, some := []changed{}, false
 	for _, e := range edits {
-		done = append(done, changed{e.path, e.before != e.after})
+		done = append(done, changed{e.path, e.target, e.before != e.after})
 		some = some || e.before != e.after
 		if a.Output != cli.FormatJSON && e.before != e.after {
 			if err := printLines(a, diff(e)); err != nil {
@@ -342,45 +302,4 @@ func apply(ctx context.Context, a *cli.App, edits []edit, yes bool) error {
 		a.Say("done: agents that start from now on have the tools")
 	}
 	return nil
-}
-
-// write replaces a file at once, so that nobody reads half of it.
-func (e edit) write() error {
-	if e.before == e.after {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(e.path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(e.path+".leasehold", []byte(e.after), e.mode); err != nil {
-		return err
-	}
-	return os.Rename(e.path+".leasehold", e.path)
-}
-
-// diff shows what changes in a file: all lines between the first and the last that differ. That is more than a diff
-// needs, and enough to see before one says yes.
-func diff(e edit) string {
-	before, after := strings.SplitAfter(e.before, "\n"), strings.SplitAfter(e.after, "\n")
-	head := 0
-	for head < len(before) && head < len(after) && before[head] == after[head] {
-		head++
-	}
-	tail := 0
-	for tail < len(before)-head && tail < len(after)-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
-		tail++
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "--- %s\n", e.path)
-	for _, side := range []struct {
-		sign  string
-		lines []string
-	}{{"- ", before[head : len(before)-tail]}, {"+ ", after[head : len(after)-tail]}} {
-		for _, line := range side.lines {
-			if line != "" {
-				b.WriteString(side.sign + strings.TrimSuffix(line, "\n") + "\n")
-			}
-		}
-	}
-	return b.String()
 }

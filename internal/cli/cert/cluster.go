@@ -295,5 +295,5 @@ func keepWith(f certFlags, name string, pair certificate.Pair, end, text string)
 		return m, err
 	}
 	m.Config = f.file(name + end)
-	return m, os.WriteFile(m.Config, []byte(text), 0o644)
+	return m, certificate.WriteFile(m.Config, []byte(text), 0o644)
 }

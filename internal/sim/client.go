@@ -24,22 +24,15 @@ const (
 // Holder lists mistakes on the side of the holder, or of the door in front of it. The tests
 // plant each of them to see that it is noticed.
 type Holder struct {
-	// CountsFromReply counts what is left from when the answer came.
-	CountsFromReply bool
-	// CountsFromRetry counts the answer to a first try from when the second was sent.
-	CountsFromRetry bool
-	// LateDisconnect releases an id that the client proposed when a connection is lost.
-	LateDisconnect bool
-	// NoGuard counts all of what is left, as if every clock were right.
-	NoGuard bool
-	// IgnoresCount extends a hold by a renewal of its session, whatever others did to it.
-	IgnoresCount bool
-	// EncodesAbove sends what the cluster's level does not have yet.
-	EncodesAbove bool
-	// StoppedClock counts by a clock that stops while the machine sleeps.
-	StoppedClock bool
-	// ResumesUnasked lets a watch go on at another server, by what that one happens to have.
-	ResumesUnasked bool
+	CountsFromReply bool // counts what is left from when the answer came
+	CountsFromRetry bool // counts the answer to a first try from when the second was sent
+	LateDisconnect  bool // releases an id that the client proposed when a connection is lost
+	NoGuard         bool // counts all of what is left, as if every clock were right
+	IgnoresCount    bool // extends a hold by a renewal of its session, whatever others did to it
+	EncodesAbove    bool // sends what the cluster's level does not have yet
+	AsksFirst       bool // asks the server to take back what it still believes in
+	StoppedClock    bool // counts by a clock that stops while the machine sleeps
+	ResumesUnasked  bool // lets a watch go on at another server, by what that one happens to have
 }
 
 // An attempt is one command, sent once.

@@ -259,8 +259,10 @@ func (g *grip) renewBy(command core.Command) {
 // granted the resource before the answer comes.
 func (g *grip) giveBack() {
 	c, w := g.client, g.client.world
-	g.held = false
-	g.drop()
+	if !w.Holder.AsksFirst {
+		g.held = false
+		g.drop()
+	}
 	switch n := w.random.IntN(10); {
 	case g.linked && n < 4:
 		c.insist(g.putAway(), 5)

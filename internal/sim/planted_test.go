@@ -44,6 +44,7 @@ var bugs = []bug{
 	{name: "a holder counts from the reply", nodes: 1, holder: Holder{CountsFromReply: true}},
 	{name: "the answer to a first try is counted from the second", nodes: 1, holder: Holder{CountsFromRetry: true}},
 	{name: "a lost connection releases an id that the client proposed", nodes: 1, holder: Holder{LateDisconnect: true}},
+	{name: "a holder asks before it gives up what it holds", nodes: 1, holder: Holder{AsksFirst: true}},
 	{name: "a holder trusts its clock fully", nodes: 1, holder: Holder{NoGuard: true}},
 
 	{name: "a lease that is over is renewed", nodes: 1, core: core.RenewRevives},

@@ -102,7 +102,10 @@ func (s *State) replay(c Command) (Answer, bool) {
 func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	id := ""
 	_, isBreak := c.(*Break)
+	reserve, isReserve := c.(*Reserve)
 	switch {
+	case isReserve && a.Err == nil:
+		return s.reservedAgain(sp, reserve)
 	case isBreak && len(a.Also) > 0:
 		return s.breaksAsOfNow(sp, a)
 	case a.Lease != nil && (a.Lease.State == leasehold.Leased || a.Lease.State == leasehold.Breaking):

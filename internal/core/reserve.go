@@ -55,20 +55,47 @@ func (s *State) reserve(c *Reserve) Answer {
 	return Answer{}
 }
 
-// sameReservation reports whether an id names what is asked for already, and refuses one that names something else.
+// sameReservation reports whether an id names what is asked for already, and refuses one that names something else, or
+// what is over: a request that comes again must not be told that it has what was taken back since.
 func sameReservation(sp *space, c *Reserve) (again bool, failure *leasehold.Error) {
 	r, series := sp.reservations.Get(c.ID), sp.reservations.SeriesOf(c.ID)
 	switch {
 	case r == nil && series == nil:
-		return false, nil
+		return false, seriesOver(sp, c.ID)
 	case r != nil && c.Rule == nil && r.Resource == c.Resource && r.Holder == c.Holder &&
 		int(r.Slots) == c.Slots && (c.From == 0 || c.From == r.From) && r.From.Add(c.Length) == r.Until:
-		return true, nil
+		return r.Over == 0, reservationOver(r)
 	case series != nil && c.Rule != nil && series.Resource == c.Resource && series.Holder == c.Holder &&
 		int(series.Slots) == c.Slots && sameRule(&series.Rule, c.Rule):
 		return true, nil
 	}
 	return false, refuse(leasehold.Refused, "reservation id %q is used already: choose another", c.ID).Err
+}
+
+// reservationOver refuses what is asked of a reservation that is over; nil if it is not.
+func reservationOver(r *reservation.Reservation) *leasehold.Error {
+	if r.Over == 0 {
+		return nil
+	}
+	return refuse(leasehold.Lost, "reservation %s is over: %s", r.ID, r.Why).Err
+}
+
+// seriesOver refuses the id of a series that is over, for as long as one of its occurrences is remembered.
+func seriesOver(sp *space, id string) (failure *leasehold.Error) {
+	sp.reservations.Occurrences(id, func(*reservation.Reservation) bool {
+		failure = refuse(leasehold.Lost, "recurring reservation %s is over: choose another id", id).Err
+		return false
+	})
+	return failure
+}
+
+// reservedAgain answers a request to reserve that was granted before and comes again.
+func (s *State) reservedAgain(sp *space, c *Reserve) Answer {
+	if c.Extends() {
+		return Answer{}
+	}
+	_, failure := sameReservation(sp, c)
+	return Answer{Err: failure}
 }
 
 // sameRule compares rules: moments may be equal and not the same value.

@@ -31,7 +31,7 @@ func (s *State) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Er
 	claim, claimed := sp.claims.Get(r.Lease)
 	switch {
 	case r.Over != 0:
-		return nil, refuse(leasehold.Lost, "reservation %s is over: %s", r.ID, r.Why).Err
+		return nil, reservationOver(r)
 	case r.Resource != c.Resource:
 		return nil, refuse(leasehold.Refused, "reservation %s is for %s, not for %s", r.ID, r.Resource, c.Resource).Err
 	case claimed:

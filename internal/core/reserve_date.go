@@ -36,6 +36,7 @@ func (s *State) setReservation(sp *space, r *reservation.Reservation) {
 	s.dropReservation(sp, r.ID)
 	sp.reservations.Set(r)
 	s.dates.Set(date{r.Next(), sp.name, r.ID})
+	sp.placeTask(r.Resource)
 }
 
 // dropReservation forgets a reservation, if there is one with the id.
@@ -43,6 +44,7 @@ func (s *State) dropReservation(sp *space, id string) {
 	if before := sp.reservations.Get(id); before != nil {
 		s.dates.Delete(date{before.Next(), sp.name, id})
 		sp.reservations.Delete(id)
+		sp.placeTask(before.Resource)
 	}
 }
 

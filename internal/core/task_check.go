@@ -38,8 +38,7 @@ func (c *checker) tasks(sp *space) {
 		doing := held && claim.onTask() && !claim.waiting() && claim.Resource == path && claim.Token == task.Token
 		c.that(doing == (task.State == leasehold.TaskDoing), "%s/%s is %v, and lease %q on it: %v", sp.name, path,
 			task.State, task.Lease, doing)
-		r, known := sp.resources.Get(path)
-		free := task.State == leasehold.TaskTodo && (!known || !r.held() && r.Waiting == 0 && len(r.more().Rests) == 0)
+		free := sp.claimable(task)
 		if free {
 			ready++
 		}

@@ -95,17 +95,21 @@ func (t *taskTable) first(folder string) (next *leasehold.Task) {
 // Only two things look at the tree of ready tasks: a claim, for its first of a folder, and the hand-over to those who
 // wait there. Neither looks at a second one, so that neither depends on how many there are.
 
-// placeTask puts a task among those that can be claimed, or takes it out. It can be claimed while nobody does it, has
-// or wants the resource of its name, and that does not rest.
+// placeTask puts a task among those that can be claimed, or takes it out.
 func (sp *space) placeTask(path string) {
-	task := sp.tasks.get(path)
-	if task == nil {
-		return
-	}
-	r, known := sp.resources.Get(path)
-	if task.State == leasehold.TaskTodo && (!known || !r.held() && r.Waiting == 0 && len(r.more().Rests) == 0) {
+	switch task := sp.tasks.get(path); {
+	case task == nil:
+	case sp.claimable(task):
 		sp.tasks.ready.Set(task)
-		return
+	default:
+		sp.tasks.ready.Delete(task)
 	}
-	sp.tasks.ready.Delete(task)
+}
+
+// claimable reports whether a task can be claimed: nobody does it, has or wants the resource of its name, and that
+// neither rests nor is kept for a reservation.
+func (sp *space) claimable(task *leasehold.Task) bool {
+	r, known := sp.resources.Get(task.Path)
+	return task.State == leasehold.TaskTodo && sp.keeper(task.Path) == nil &&
+		(!known || !r.held() && r.Waiting == 0 && len(r.more().Rests) == 0)
 }

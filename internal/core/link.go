@@ -85,10 +85,8 @@ func (s *State) giveUp(sp *space, id string) {
 	case !ok:
 	case claim.face() != nil && claim.face().Made:
 		s.breakThroughFace(sp, claim)
-	case claim.waiting():
-		s.finish(sp, claim, leasehold.Withdrawn, s.now)
 	default:
-		s.finish(sp, claim, leasehold.Released, s.now)
+		s.giveBack(sp, claim)
 	}
 }
 

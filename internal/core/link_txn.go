@@ -58,27 +58,22 @@ func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
 	return s.roomForTaking(sp, &t)
 }
 
-// overtakes refuses to take at once what others wait for with a lower priority, if the transaction does anything else
-// to claims: when that ends one, it may be all that the others were waiting for, and they have the resource first.
+// overtakes refuses to take through a record what others wait for with a lower priority, if the transaction does
+// anything else to claims: when that ends one, it may be all that the others were waiting for, and they have the resource
+// first. They wait for the very resource, since no record stands for a lease on a path of an area. What the transaction
+// acquires is granted before all that: see acquireFirst.
 func (s *State) overtakes(sp *space, todo *plan, t *taking) *leasehold.Error {
 	if todo.ends == 0 && len(todo.released) == 0 && len(t.waiters) == 0 {
 		return nil
 	}
-	var resources []string
 	for i := range todo.puts {
-		if p := &todo.puts[i]; p.claim != nil && p.takes == "" && p.blocked == nil {
-			resources = append(resources, p.claim.Resource)
+		p := &todo.puts[i]
+		if p.claim == nil || p.takes != "" || p.blocked != nil {
+			continue
 		}
-	}
-	if todo.ends > 0 {
-		for _, c := range todo.claims { // which come before whatever is released
-			resources = append(resources, c.Resource)
-		}
-	}
-	for _, path := range resources {
-		if r, ok := sp.resources.Get(path); ok && r.Waiting > 0 {
+		if r, ok := sp.resources.Get(p.claim.Resource); ok && r.Waiting > 0 {
 			return refuse(leasehold.Refused, "others wait for %s with a lower priority, and might have it before this "+
-				"transaction has, which also ends leases or waits: do that one after the other", path).Err
+				"transaction has, which also ends leases or waits: do that one after the other", r.Path).Err
 		}
 	}
 	return nil

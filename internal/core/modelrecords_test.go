@@ -231,6 +231,16 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			}
 		}
 	}
+	for _, o := range list {
+		if o.Do == core.AcquireLease { // before all else
+			m.agree(sp, o.Acquire)
+			m.claims = append(m.claims, claims...)
+			for _, claim := range claims {
+				m.grant(claim)
+			}
+			m.mirrorClaims(claims)
+		}
+	}
 	before, text := "", ""
 	for _, o := range list {
 		to := m.endOf(o.Path, o.To, o.Range)
@@ -252,12 +262,6 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			m.release(sp, &core.Release{Namespace: sp.name, ID: o.ID})
 			text += ", 0 deleted"
 		case core.AcquireLease:
-			m.agree(sp, o.Acquire)
-			m.claims = append(m.claims, claims...)
-			for _, claim := range claims {
-				m.grant(claim)
-			}
-			m.mirrorClaims(claims)
 			before, text = text+", ", ""
 		}
 	}

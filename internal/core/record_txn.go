@@ -41,6 +41,7 @@ func (s *State) txn(c *Txn) Answer {
 		sp.touched = 0
 	}
 	s.beginMirrors(sp, todo.puts)
+	s.acquireFirst(sp, &todo)
 	results := make([]TxnResult, 0, len(list))
 	for _, o := range list {
 		results = append(results, s.operate(sp, o, &todo))
@@ -63,9 +64,12 @@ type txnRoom struct {
 type plan struct {
 	puts   []putting             // in their order
 	doomed [][]*leasehold.Record // what each delete deletes, in their order
-	items  []Item                // to acquire
-	claims []*Claim
-	later  bool // what it does has a revision after that of what time did
+	later  bool                  // what it does has a revision after that of what time did
+
+	acquire *Acquire // with its items and their claims; nil: it acquires nothing
+	items   []Item
+	claims  []*Claim
+	granted Answer // to it
 
 	// The ids of claims that something is done to through their records, and of those that are released.
 	linked, released []string
@@ -136,7 +140,6 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 	s.settleLinks(sp, list)
 	todo.puts = s.room.puts[:0]
 	deleted, unlinked, answered := 0, 0, answering{}
-	var acquire *Acquire
 	for _, o := range list {
 		switch o.Do {
 		case Put:
@@ -159,7 +162,7 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 					"a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
 			}
 		case AcquireLease:
-			acquire = o.Acquire
+			todo.acquire = o.Acquire
 		case ReleaseLease:
 			if refused := s.releasable(sp, o.ID); refused != nil {
 				return todo, refused
@@ -186,8 +189,8 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 		return todo, refused
 	}
 	sp = s.orNew(sp, namespace)
-	if acquire != nil {
-		if refused := s.allowedAcquire(sp, acquire, &todo); refused != nil {
+	if todo.acquire != nil {
+		if refused := s.allowedAcquire(sp, &todo); refused != nil {
 			return todo, refused
 		}
 	}
@@ -196,16 +199,25 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 
 // allowedAcquire judges the acquire of a transaction. It does not wait: it is granted with all the rest, or nothing is
 // done.
-func (s *State) allowedAcquire(sp *space, acquire *Acquire, todo *plan) (refused *leasehold.Error) {
-	todo.items = acquire.Items()
-	if todo.claims, refused = s.prepare(sp, acquire, todo.items); refused != nil {
+func (s *State) allowedAcquire(sp *space, todo *plan) (refused *leasehold.Error) {
+	todo.items = todo.acquire.Items()
+	if todo.claims, refused = s.prepare(sp, todo.acquire, todo.items); refused != nil {
 		return refused
 	}
-	if refused := s.mirrorRefuses(sp, acquire, todo.items, todo.claims); refused != nil {
+	if refused := s.mirrorRefuses(sp, todo.acquire, todo.items, todo.claims); refused != nil {
 		return refused
 	}
-	_, refused = s.admissible(sp, acquire, todo.items, todo.claims)
+	_, refused = s.admissible(sp, todo.acquire, todo.items, todo.claims)
 	return refused
+}
+
+// acquireFirst grants what a transaction acquires, wherever in its list that is, before anything changes that it was
+// judged by: an operation that ends a lease lets others in, who may be in its way or take the last place under a cap.
+func (s *State) acquireFirst(sp *space, todo *plan) {
+	if todo.acquire != nil {
+		s.let(sp, todo.acquire, todo.items, todo.claims, nil)
+		todo.granted = s.askedAnswer(sp, todo.claims)
+	}
 }
 
 // settleLinks ends what is over of all that puts with links would take, before any of them is worked out: to settle one
@@ -340,15 +352,17 @@ func (s *State) releasable(sp *space, id string) *leasehold.Error {
 	return s.noClaim(sp, id).Err
 }
 
-// operate does one operation. It cannot fail: allowed has found that all of them can be done,
-// and nothing else comes between.
+// operate does one operation. It calls nothing that could refuse: allowed has found that all of them can be done, and
+// half a transaction cannot be taken back.
 func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	switch {
 	case o.Do == AcquireLease:
-		answer := s.admit(sp, o.Acquire, todo.items, todo.claims)
-		result.Lease, result.Also = answer.Lease, answer.Also
+		result.Lease, result.Also = todo.granted.Lease, todo.granted.Also
 	case o.Do == ReleaseLease:
-		s.release(&Release{Namespace: sp.name, ID: o.ID})
+		// What is gone was released before, or ended with what else the transaction ends.
+		if claim, ok := sp.claims.Get(o.ID); ok {
+			s.giveBack(sp, claim)
+		}
 	case o.Do == Get && sp == nil:
 		result.Page = &RecordPage{}
 	case o.Do == Get:

@@ -8,16 +8,12 @@ func (s *State) release(c *Release) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
 	if claim != nil {
-		how := leasehold.Released
-		if claim.waiting() {
-			how = leasehold.Withdrawn
-		}
 		// Only a release that the session sends itself needs no notice in its next renewal.
 		// From anybody else it is an intervention, which the holder must learn of.
 		if c.Session == claim.Session && s.uses(c.Namespace, c.Session) {
 			s.own = claim
 		}
-		s.finish(sp, claim, how, s.now)
+		s.giveBack(sp, claim)
 		s.own = nil
 		return Answer{}
 	}
@@ -31,6 +27,15 @@ func (s *State) release(c *Release) Answer {
 		return s.withdraw(c)
 	}
 	return s.noClaim(sp, c.ID)
+}
+
+// giveBack ends a lease as its holder does, or a wait.
+func (s *State) giveBack(sp *space, claim *Claim) {
+	how := leasehold.Released
+	if claim.waiting() {
+		how = leasehold.Withdrawn
+	}
+	s.finish(sp, claim, how, s.now)
 }
 
 func (s *State) wasReleased(sp *space, id string) bool {

@@ -59,9 +59,9 @@ func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
 }
 
 // overtakes refuses to take through a record what others wait for with a lower priority, if the transaction does
-// anything else to claims: when that ends one, it may be all that the others were waiting for, and they have the resource
-// first. They wait for the very resource, since no record stands for a lease on a path of an area. What the transaction
-// acquires is granted before all that: see acquireFirst.
+// anything else to claims: when that ends one, it may be all that the others were waiting for, and they have the
+// resource first. They wait for the very resource, since no record stands for a lease on a path of an area. What the
+// transaction acquires is granted before all that: see acquireFirst.
 func (s *State) overtakes(sp *space, todo *plan, t *taking) *leasehold.Error {
 	if todo.ends == 0 && len(todo.released) == 0 && len(t.waiters) == 0 {
 		return nil

@@ -101,6 +101,42 @@ print("released")
         self.assertTrue(self.is_free())
 
     @unittest.skipUnless(hasattr(os, "fork"), "there is no fork here")
+    def test_a_forked_child_finishes_no_task(self) -> None:
+        """The parent goes on with it: what ends the block in the child says nothing to a server."""
+        self.client().add_task(self.resource + "/a", attempts=1)
+        child = self.child(HOLD + """
+def in_child(end):
+    pid = os.fork()
+    if pid == 0:
+        end()
+        os._exit(3)
+    assert os.waitpid(pid, 0)[1] == 0
+def refused(use):
+    try:
+        use()
+    except leasehold.LostError as e:
+        os._exit(0 if e.how == "forked" else 4)
+claiming = leasehold.claim(resource + "/", ttl=600)
+with claiming as task:
+    for use in (task.done, task.fail, task.release, lambda: claiming.__exit__(None, None, None)):
+        in_child(lambda: refused(use))
+    def boom():
+        claiming.__exit__(ValueError, ValueError("in the child"), None)
+        os._exit(0)
+    in_child(boom)
+    print("does", task.token)
+    sys.stdin.readline()
+    task.done("by the parent")
+print("done")
+""")
+        token = int(child.line().split()[1])
+        self.assertEqual(self.server.holders(self.resource + "/a")[0]["token"], token)
+        child.say("go on")
+        self.assertEqual(child.line(), "done")
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(self.server.ask("/v1/tasks/" + self.resource + "/a")["result"], "by the parent")
+
+    @unittest.skipUnless(hasattr(os, "fork"), "there is no fork here")
     def test_a_fork_while_other_threads_are_busy(self) -> None:
         """Locks that they have at that moment are nobody's in the child."""
         child = self.child(HOLD + """

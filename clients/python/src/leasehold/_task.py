@@ -8,9 +8,9 @@ import time
 import urllib.parse
 from typing import TYPE_CHECKING, Any, Dict, Optional, Union
 
-from . import _clock
+from . import _clock, _fork
 from ._claim import HoldOptions
-from ._errors import InvalidError, LeaseholdError, transient
+from ._errors import InvalidError, LeaseholdError, LostError, transient
 from ._hold import Hold
 from ._servers import Answer
 
@@ -31,6 +31,7 @@ class Task:
     def __init__(self, client: "Client", hold: Hold, value: bytes) -> None:
         self._client = client
         self._ended = False  # a server said so
+        self._generation = _fork.generation()
         self.hold = hold
         self.value = value
 
@@ -69,6 +70,8 @@ class Task:
         if self._ended:
             raise InvalidError(f"{self.path} was finished or given back before")
         result = _text(result)
+        if self._generation != _fork.generation():
+            raise LostError(f"{self.path} is done by the process that this one was forked from", "forked")
         # From here on nobody relies on it. Whether it was lost before, the server decides, by the token.
         self.hold._begin_release(finished=True)
         body = {"id": self.hold.id, "token": self.hold._token, "outcome": outcome, "result": result}

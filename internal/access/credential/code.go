@@ -116,7 +116,7 @@ func (l *Login) Authorize(ctx context.Context, v Visit) (string, error) {
 func (l *Login) Redeem(ctx context.Context, v Visit, back Return) (jwt string, p *Proof, err error) {
 	from := socket.Network(back.From)
 	if err := l.enter(from); err != nil {
-		return "", nil, err
+		return "", nil, l.refused(err)
 	}
 	jwt, p, err = l.redeem(ctx, v, back)
 	var r *Refusal

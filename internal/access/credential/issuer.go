@@ -37,6 +37,9 @@ type issuer struct {
 	keys keySource
 }
 
+// source has the keys, and fetches them if need be.
+func (i *issuer) source() keySource { return i.keys }
+
 // keysOf returns the keys of an issuer that is the same in another policy.
 func (k *known) keysOf(i *access.Issuer) keySource {
 	for _, old := range k.issuers[i.URL] {

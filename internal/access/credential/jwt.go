@@ -31,8 +31,8 @@ const (
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256,
 	oidc.ES384, oidc.ES512, oidc.EdDSA}
 
-// judgeJWT says who has a JWT.
-func (l *Login) judgeJWT(ctx context.Context, jwt string, k *known) (*entry, error) {
+// judgeJWT says who has a JWT, by the keys that an issuer is found to have.
+func (l *Login) judgeJWT(ctx context.Context, jwt string, k *known, keys func(*issuer) keySource) (*entry, error) {
 	iss, err := peek(jwt)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (l *Login) judgeJWT(ctx context.Context, jwt string, k *known) (*entry, err
 		"add the issuer")
 	for _, i := range k.issuers[iss] {
 		var e *entry
-		if e, err = l.judgeBy(ctx, jwt, i, k); err == nil {
+		if e, err = l.judgeBy(ctx, jwt, k, &verification{issuer: i, keys: keys(i)}); err == nil {
 			return e, nil
 		}
 	}
@@ -49,8 +49,8 @@ func (l *Login) judgeJWT(ctx context.Context, jwt string, k *known) (*entry, err
 }
 
 // judgeBy says who has a JWT, if it is one of an issuer.
-func (l *Login) judgeBy(ctx context.Context, jwt string, i *issuer, k *known) (*entry, error) {
-	by := &verification{keys: i.keys}
+func (l *Login) judgeBy(ctx context.Context, jwt string, k *known, by *verification) (*entry, error) {
+	i := by.issuer
 	config := &oidc.Config{SupportedSigningAlgs: algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true}
 	if _, err := oidc.NewVerifier(i.URL, by, config).Verify(ctx, jwt); err != nil {
 		var r *Refusal

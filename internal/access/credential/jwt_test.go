@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"context"
 	"crypto"
 	"crypto/x509"
 	"encoding/base64"
@@ -386,4 +387,32 @@ func FuzzCredential(f *testing.F) {
 		}
 		_, _ = parseKeys(secret)
 	})
+}
+
+// Who has a JWT that its issuer has signed does not guess, whatever others at the same address do: behind a proxy or on
+// one machine that is everybody. It is judged by the keys that are known, at a bounded cost.
+func TestSignedJWTsAreNotSlowedDown(t *testing.T) {
+	d, p, kid := newOffice(t)
+	here := func(secret string) Shown { return Shown{Secret: secret, From: "192.0.2.1:1234"} }
+	sign := func(claims map[string]any) Shown { return here(p.Sign(kid, p.Claims(d.now(), claims))) }
+	d.good(sign(nil))
+	for range failuresAtOnce {
+		d.bad(here("rubbish"), Malformed)
+	}
+	d.bad(here("rubbish"), Slowed)
+	fetches := p.Fetches.Load()
+	d.good(sign(map[string]any{"sub": "another"}))
+	d.bad(sign(map[string]any{"aud": "somebody else"}), Slowed)
+	d.bad(here(p.Sign(p.Add(jose.ES256), p.Claims(d.now(), nil))), Slowed)
+	if p.Fetches.Load() != fetches {
+		t.Error("the keys are fetched for an address that is slowed down")
+	}
+	for range cap(d.verifying) {
+		d.verifying <- struct{}{}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := d.Check(ctx, sign(map[string]any{"sub": "third"})); err == nil {
+		t.Error("more are verified at a time than may be")
+	}
 }

@@ -113,7 +113,8 @@ var errSignature = refuse(Signature, "the signature of the JWT is not one of its
 
 // A verification is an oidc.KeySet for one JWT, which remembers what it found.
 type verification struct {
-	keys    keySource
+	issuer  *issuer
+	keys    keySource // of the issuer, or a part of it
 	payload []byte
 	set     *keySet
 	err     error

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -40,6 +41,7 @@ type Login struct {
 	client   *http.Client
 
 	redeeming chan struct{} // one for each code that is being redeemed
+	verifying chan struct{} // one for each JWT that is verified for an address from which too many logins failed
 }
 
 // New returns a login.
@@ -60,7 +62,7 @@ func New(c Config) *Login {
 		c.Cached = maxCached
 	}
 	l := &Login{config: c, cache: newCache(c.Cached), slow: slowdown{addresses: map[netip.Prefix]time.Time{}},
-		redeeming: make(chan struct{}, maxRedeeming)}
+		redeeming: make(chan struct{}, maxRedeeming), verifying: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	l.client = careful(c.Client)
 	l.policies = &policies{local: c.Local, read: c.Fresh, index: l.index}
 	return l
@@ -146,7 +148,8 @@ func (l *Login) Account(account string) *Proof {
 }
 
 // prove judges a credential about which nothing is remembered that still holds. What is cheap to judge, or was good
-// before, is let in at once; otherwise its address has to be one from which not too many logins failed.
+// before, is let in at once. So is a JWT that one of the known keys has signed: others at its address may guess as they
+// like. Otherwise the address has to be one from which not too many logins failed.
 func (l *Login) prove(ctx context.Context, s Shown, name key, k *known, before bool) (*Proof, error) {
 	judged := before || s.Secret == "" || isToken(s.Secret)
 	if judged {
@@ -155,8 +158,11 @@ func (l *Login) prove(ctx context.Context, s Shown, name key, k *known, before b
 		}
 	}
 	from := socket.Network(s.From)
-	if err := l.enter(from); err != nil {
-		return nil, err
+	if slowed := l.enter(from); slowed != nil {
+		if e := l.judgeSigned(ctx, &s, k); e != nil {
+			return l.remember(name, e), nil
+		}
+		return nil, l.refused(slowed)
 	}
 	e, err := l.judgeTwice(ctx, &s, k)
 	var r *Refusal
@@ -173,21 +179,40 @@ func (l *Login) prove(ctx context.Context, s Shown, name key, k *known, before b
 	return l.remember(name, e), nil
 }
 
-// enter counts a login that may fail, or refuses it since too many did.
+// judgeSigned judges a JWT by the keys that are known, for an address from which too many logins failed; nil: it is not
+// good. No more of them are verified at a time than leaves half of the machine to others.
+func (l *Login) judgeSigned(ctx context.Context, s *Shown, k *known) *entry {
+	if s.Secret == "" || isToken(s.Secret) {
+		return nil
+	}
+	select {
+	case l.verifying <- struct{}{}:
+		defer func() { <-l.verifying }()
+	case <-ctx.Done():
+		return nil
+	}
+	keys := func(i *issuer) keySource { return fixed{i.keys.current(l.config.Now())} }
+	if e, err := l.judgeJWT(ctx, s.Secret, k, keys); err == nil && e.judged(k) == nil {
+		return e
+	}
+	return nil
+}
+
+// enter counts a login that may fail, or returns why it is refused: too many did.
 func (l *Login) enter(from netip.Prefix) error {
 	wait := l.slow.enter(from, l.config.Now())
 	if wait <= 0 {
 		return nil
 	}
-	return l.refused(&Refusal{Reason: Slowed, Wait: wait, Message: fmt.Sprintf("too many logins failed from this "+
-		"address: wait %d s, and check the credential", int(math.Ceil(wait.Seconds())))})
+	return &Refusal{Reason: Slowed, Wait: wait, Message: fmt.Sprintf("too many logins failed from this "+
+		"address: wait %d s, and check the credential", int(math.Ceil(wait.Seconds())))}
 }
 
 // Failed counts a credential that a door has judged by itself and found wrong, whether access is on or off. The error
 // is a *Refusal if too many failed from the address: the door answers with that, and says no more about the credential.
 func (l *Login) Failed(from string, why Reason) error {
 	if err := l.enter(socket.Network(from)); err != nil {
-		return err
+		return l.refused(err)
 	}
 	l.config.Refused(why)
 	return nil
@@ -222,13 +247,18 @@ func (l *Login) judge(ctx context.Context, s *Shown, k *known) (*entry, error) {
 	case isToken(s.Secret):
 		e, err = l.judgeToken(s.Secret, k)
 	default:
-		e, err = l.judgeJWT(ctx, s.Secret, k)
+		e, err = l.judgeJWT(ctx, s.Secret, k, (*issuer).source)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return e, e.judged(k)
+}
+
+// judged notes by which policy a credential was found good, and refuses it if what it proves cannot be meant.
+func (e *entry) judged(k *known) error {
 	e.policy = k.policy
-	return e, check(e.proof)
+	return check(e.proof)
 }
 
 // check refuses a proof that cannot be meant.

@@ -14,7 +14,7 @@ const noteTime = 5 * time.Second
 // people who look at the resource. It stays until the next note, and until the lease ends or gets
 // another holder; an empty text takes it away. Each call is one request: call it when a step is
 // done, not for every item. An error says that the note may not be seen, and nothing about the
-// hold: ask Err for that. Servers below level 4 refuse it.
+// hold: ask Err for that.
 func (h *Hold) Note(ctx context.Context, text string) error {
 	if err := h.Err(); err != nil {
 		return err

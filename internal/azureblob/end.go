@@ -3,7 +3,6 @@ package azureblob
 import (
 	"crypto/sha256"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,24 +37,17 @@ func BrokenBy(e *leasehold.Ending) (End, bool) {
 	if e == nil || e.How != leasehold.ByBreak || e.By == "" {
 		return End{}, false
 	}
-	guid, ok := ParseGUID(e.Foreign)
-	if !ok {
-		guid, _, _ = ParseLeaseID(e.ID)
-	}
+	guid, _ := GUIDOfLease(e.ID, e.Foreign)
 	by, why := strings.ToValidUTF8(e.By, "?"), strings.ToValidUTF8(e.Reason, "?")
 	return End{GUID: guid, At: e.At.UTC(), By: by, Why: why}, true
 }
 
-// ParseLeaseID reads the GUID and the duration in the id of a lease that the Azure door made below level 4.
-// Any other id gets a GUID made of it.
-func ParseLeaseID(id string) (guid string, seconds int, ours bool) {
-	if parts := strings.Split(id, ":"); len(parts) == 4 && parts[0] == "azure" {
-		guid, ok := ParseGUID(parts[1])
-		seconds, err := strconv.Atoi(parts[2])
-		if ok && err == nil {
-			return guid, seconds, true
-		}
+// GUIDOfLease returns the GUID under which clients know a lease, and reports whether that is what one of them called
+// it. A lease that came in by another door gets a GUID made of its id.
+func GUIDOfLease(id, foreign string) (guid string, ours bool) {
+	if guid, ours = ParseGUID(foreign); ours {
+		return guid, true
 	}
 	sum := sha256.Sum256([]byte(id))
-	return GUIDOf(sum[:16]), 0, false
+	return GUIDOf(sum[:16]), false
 }

@@ -159,11 +159,8 @@ func withdrawLater(ctx context.Context, e Engine, c *core.Acquire) {
 // withdraw returns an error if it cannot know that all of a request is taken back.
 func withdraw(ctx context.Context, e Engine, c *core.Acquire) (unsure error) {
 	release := func(id string) {
-		r := &core.Release{Namespace: c.Namespace, ID: id}
-		if e.Level() >= core.Level4 {
-			// The request itself may still be on its way to the leader.
-			r.Session, r.Withdraw = c.Session, true
-		}
+		// Withdraw: the request itself may still be on its way to the leader.
+		r := &core.Release{Namespace: c.Namespace, ID: id, Session: c.Session, Withdraw: true}
 		if _, err := e.Do(ctx, r); err != nil && !wasDecided(err) {
 			unsure = err
 		}

@@ -94,10 +94,6 @@ func (k *Keeper) policy(ctx context.Context) (p *access.Policy, err error) {
 // begin makes the first policy, which has one admin. Others may do the same now: then theirs counts, and the token of
 // this server is thrown away.
 func (k *Keeper) begin(ctx context.Context) error {
-	if level := k.engine.Level(); level < core.Level4 {
-		return engine.Refused("access needs feature level %d, and the cluster is at %d: start without --access, run "+
-			"leasehold cluster upgrade, and then start with --access", core.Level4, level)
-	}
 	is, err := k.grant(ctx, &core.ChangeAccess{
 		IfNone: true, Reason: "bootstrap", Put: access.Items{Bindings: []*access.Binding{adminBinding()}},
 	})

@@ -182,19 +182,6 @@ func TestAccessIsNotBegunByItself(t *testing.T) {
 	}
 }
 
-func TestAnOldClusterSaysWhatToDo(t *testing.T) {
-	e := memory.StartAt(core.Level4-1, engine.NewGoClock())
-	defer e.Close()
-	dir := t.TempDir()
-	_, err := New(Config{Dir: dir, Begin: true}).Start(t.Context(), e)
-	if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "leasehold cluster upgrade") {
-		t.Errorf("it says %v", err)
-	}
-	if left := files(t, dir); len(left) > 0 {
-		t.Errorf("it left %v", left)
-	}
-}
-
 // A token that was revoked does not come back when access is begun once more.
 func TestAccessThatWasOffBeginsWithAnotherToken(t *testing.T) {
 	e, dir := newEngine(t), t.TempDir()

@@ -43,11 +43,6 @@ func (b *bench) port(certificates *tls.Config) *door.Host {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	return newBenchAt(t, core.NewestLevel)
-}
-
-func newBenchAt(t testing.TB, level core.Level) *bench {
-	t.Helper()
 	dir := t.TempDir()
 	book, err := azureaccount.Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "secret"))
 	if err != nil {
@@ -56,7 +51,7 @@ func newBenchAt(t testing.TB, level core.Level) *bench {
 	if _, err := book.Create(testAccount, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e := doortest.StartMemory(t, level)
+	e := doortest.StartMemory(t, core.NewestLevel)
 	return &bench{t, New(door.NewBackend(e, door.Options{}), Config{Accounts: book}), e, book, &listen.Gates{}}
 }
 

@@ -64,7 +64,7 @@ func (n *note) about(was string, labels leasehold.Labels) core.About {
 // the request again.
 func (c *call) introduce(l *lease, p *properties) error {
 	told := noteOf(p, l.guid)
-	if told == nil || !l.alive() || c.engine.Level() < core.Level4 {
+	if told == nil || !l.alive() {
 		return nil
 	}
 	about := told.about(l.holder, l.labels)

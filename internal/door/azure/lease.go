@@ -241,11 +241,11 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 	if told := noteOf(&t.item.properties, guid); told != nil {
 		about = told.about(t.who, labels)
 	}
-	name := t.newIdentity(guid, seconds)
+	name := newIdentity(guid)
 	return &core.Acquire{
 		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign,
 		Holder: about.Holder, Reason: about.Reason, Labels: about.Labels, TTL: ttlOf(seconds),
-		MayExpire: seconds != infinite && name.foreign != "", // the log of an older cluster has no word for it
+		MayExpire: seconds != infinite,
 	}
 }
 
@@ -352,7 +352,7 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 	case l.guid != t.q.id:
 		return false, l.told(errLeaseMismatch, t.q.id)
 	}
-	name := t.newIdentity(t.q.proposed, l.seconds)
+	name := newIdentity(t.q.proposed)
 	_, err := t.engine.Do(t.ctx,
 		&core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: name.id, Foreign: name.foreign})
 	switch {

@@ -162,10 +162,7 @@ func (a *acquiring) sessionLabels(c *call) leasehold.Labels {
 func (a *acquiring) command(c *call, name string) *core.Acquire {
 	command := &core.Acquire{Namespace: c.namespace, Resource: a.Resources[0], ID: name, Slots: a.Slots,
 		Holder: c.agent.holder, Reason: a.Reason, Session: name, Party: c.agent.prefix + c.agent.holder,
-		Task: leasehold.IsTaskFolder(a.Resources[0])}
-	if c.engine.Level() >= core.Level4 {
-		command.Labels = kindLabels
-	}
+		Task: leasehold.IsTaskFolder(a.Resources[0]), Labels: kindLabels}
 	for n, resource := range a.Resources[1:] {
 		command.Also = append(command.Also, core.Item{Resource: resource, ID: leaseID(name, n+1), Slots: a.Slots})
 	}
@@ -182,9 +179,7 @@ func (a *acquiring) take(c *call, command *core.Acquire) (granted bool, err erro
 		return false, err
 	}
 	command.Wait = leasehold.MaxWait
-	if c.engine.Level() >= core.Level4 {
-		command.Labels = append(slices.Clip(kindLabels), leasehold.Label{Key: labelTicket, Value: "true"})
-	}
+	command.Labels = append(slices.Clip(kindLabels), leasehold.Label{Key: labelTicket, Value: "true"})
 	answer, err := c.do(command)
 	if err != nil || answer.Waiter == nil {
 		return err == nil, err

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // TestLearnedTimes: what was learned is in the resource, in its queue, in a refusal and
@@ -164,12 +161,4 @@ func TestAcknowledgeNoAlarm(t *testing.T) {
 		ask(t, door, "POST", "/v1/alarms/acknowledge", body).expect(400, want)
 	}
 	ask(t, door, "POST", "/v1/alarms/acknowledge", `{"kind":"held-long","resource":"r","occurrence":1}`).expect(200) // it is gone, if it ever was
-}
-
-// TestAcknowledgeAlarmBelowLevel4: the log of an older cluster has no such command.
-func TestAcknowledgeAlarmBelowLevel4(t *testing.T) {
-	e := memory.StartAt(core.Level3, engine.NewGoClock())
-	t.Cleanup(func() { _ = e.Close() })
-	ask(t, open(e, Config{}), "POST", "/v1/alarms/acknowledge", `{"kind":"held-long","resource":"r","occurrence":1}`).
-		expect(422, "needs feature level 4, and the cluster is at 3", "leasehold cluster upgrade")
 }

@@ -5,14 +5,13 @@ import (
 	"testing/synctest"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // sharedDoor returns a door with a resource that ann, bob and cyd share.
-func sharedDoor(t *testing.T, level core.Level) *opened {
-	e := memory.StartAt(level, engine.NewGoClock())
+func sharedDoor(t *testing.T) *opened {
+	e := memory.Start(engine.NewGoClock())
 	t.Cleanup(func() { e.Close() })
 	door := open(e, Config{})
 	for _, who := range []string{"ann", "bob", "cyd"} {
@@ -24,7 +23,7 @@ func sharedDoor(t *testing.T, level core.Level) *opened {
 // TestBreakOfSeveral: a break by resource of those who share it names nobody, so it has to say
 // that all are meant.
 func TestBreakOfSeveral(t *testing.T) {
-	door := sharedDoor(t, core.NewestLevel)
+	door := sharedDoor(t)
 	end := func(body string) answer { t.Helper(); return ask(t, door, "POST", "/v1/break", body) }
 	end(`{"resource":"r","token":3,"period":"0s"}`).expect(422,
 		`r has 3 holders: name the lease by its id (ann-1 of ann, bob-1 of bob, cyd-1 of cyd), or say \"all\"`)
@@ -50,7 +49,7 @@ func TestBreakOfSeveral(t *testing.T) {
 // TestBreakSparesTheNextHolder: an id that was handed to another holder since the operator looked
 // is not ended.
 func TestBreakSparesTheNextHolder(t *testing.T) {
-	door := sharedDoor(t, core.NewestLevel)
+	door := sharedDoor(t)
 	ask(t, door, "POST", "/v1/change", `{"id":"ann-1","holder":"dan"}`).expect(200, `"token":4`)
 	ask(t, door, "POST", "/v1/break", `{"id":"ann-1","token":1,"period":"0s"}`).expect(410,
 		"lease ann-1 no longer has token 1: dan has it with token 4")
@@ -61,7 +60,7 @@ func TestBreakSparesTheNextHolder(t *testing.T) {
 // it was granted since.
 func TestBreakOfAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		door := sharedDoor(t, core.NewestLevel)
+		door := sharedDoor(t)
 		wait := func(id string) {
 			go ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"`+id+`","id":"`+id+`","wait":"1h","ttl":"1h"}`)
 			synctest.Wait()
@@ -79,16 +78,4 @@ func TestBreakOfAWaiter(t *testing.T) {
 		ask(t, door, "POST", "/v1/renew", `{"id":"eve"}`).expect(200, `"state":"leased"`)
 		end(`{"id":"eve","period":"0s"}`).expect(200, `"state":"broken"`)
 	})
-}
-
-// TestBreakOfSeveralBelowLevel4 holds what older servers of the cluster decide.
-func TestBreakOfSeveralBelowLevel4(t *testing.T) {
-	for _, all := range []string{"", `,"all":true`} {
-		door := sharedDoor(t, core.Level3)
-		ended := read[v1.Lease](ask(t, door, "POST", "/v1/break", `{"resource":"r","token":3,"period":"0s"`+all+`}`).expect(200))
-		if ended.Holder != "cyd" || len(ended.Also) != 0 {
-			t.Errorf("it answered %+v", ended)
-		}
-		ask(t, door, "GET", "/v1/resources/r", "").expect(200, `"used":0`)
-	}
 }

@@ -101,7 +101,7 @@ func (c *call) sendLease(answer core.Answer, g encode.Grant) error {
 	if answer.Lease == nil {
 		return errors.New("the engine answered without a lease")
 	}
-	g.Counted = c.counts()
+	g.Counted = true
 	b := c.begin()
 	b.Lease(answer.Lease, g)
 	c.end(b)
@@ -112,23 +112,16 @@ func (c *call) sendSession(s *leasehold.Session, warning string) error {
 	if s == nil {
 		return errors.New("the engine answered without a session")
 	}
-	var seen *uint64
-	if c.counts() {
-		seen = new(uint64)
-		if text := c.query.Get("seen"); text != "" {
-			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				return invalid("seen is %s: give the number of interventions that you know of, as an answer said it",
-					brief(text))
-			}
-			*seen = n
+	var seen uint64
+	if text := c.query.Get("seen"); text != "" {
+		var err error
+		if seen, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return invalid("seen is %s: give the number of interventions that you know of, as an answer said it",
+				brief(text))
 		}
 	}
 	b := c.begin()
-	b.Session(s, warning, seen)
+	b.Session(s, warning, &seen)
 	c.end(b)
 	return nil
 }
-
-// counts reports whether the server counts what others do to the leases of a session.
-func (c *call) counts() bool { return c.door.backend.Engine().Level() >= core.Level4 }

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -26,11 +25,7 @@ func (c *call) define(body *v1.DefinitionRequest) (*core.Define, error) {
 	if err != nil {
 		return nil, err
 	}
-	command, err := c.asked(path).Define(body)
-	if err != nil {
-		return nil, err
-	}
-	return command, c.levelDefine(command)
+	return c.asked(path).Define(body)
 }
 
 // changeDefinition changes the fields that the body names.
@@ -39,27 +34,7 @@ func (c *call) changeDefinition(body *v1.DefinitionChange) (*core.Define, error)
 	if err != nil {
 		return nil, err
 	}
-	command, err := c.asked(path).ChangeDefinition(body)
-	if err != nil {
-		return nil, err
-	}
-	return command, c.levelDefine(command)
-}
-
-// levelDefine makes a define one that the cluster knows. If it does not know a part of it yet that is said here, since
-// such a command cannot be in its log.
-func (c *call) levelDefine(command *core.Define) error {
-	level := c.door.backend.Engine().Level()
-	switch {
-	case level >= core.Level4:
-	case command.Fields != 0 || command.IfRevision != 0:
-		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("changing a part of a definition, "+
-			"or one of a certain revision, needs feature level %d, and the cluster is at %d: send the whole "+
-			"definition with PUT, or update all servers and run leasehold cluster upgrade", core.Level4, level)}
-	default:
-		command.KeepSlots = false
-	}
-	return nil
+	return c.asked(path).ChangeDefinition(body)
 }
 
 func (c *call) defined(_ *core.Define, answer core.Answer) error {

@@ -6,9 +6,6 @@ import (
 	"testing/synctest"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 func TestDefinitions(t *testing.T) {
@@ -83,18 +80,6 @@ func TestChangeDefinition(t *testing.T) {
 	} {
 		patch("gpu", body).expect(400, said)
 	}
-}
-
-// TestChangeDefinitionBelowLevel4: the log of an older cluster has no such command.
-func TestChangeDefinitionBelowLevel4(t *testing.T) {
-	e := memory.StartAt(core.Level3, engine.NewGoClock())
-	t.Cleanup(func() { _ = e.Close() })
-	door := open(e, Config{})
-	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0","1"],"replace":true}`).expect(200)
-	ask(t, door, "PATCH", "/v1/definitions/gpu", `{"grace":"10s"}`).expect(422, "needs feature level 4, and the cluster is at 3",
-		"send the whole definition with PUT")
-	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0"],"if_revision":1}`).expect(422, "needs feature level 4")
-	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0"]}`).expect(200, `"units":["0"]`)
 }
 
 func TestSlots(t *testing.T) {

@@ -1,8 +1,6 @@
 package native
 
 import (
-	"fmt"
-
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
@@ -16,11 +14,6 @@ func (c *call) raiseTokens(body *v1.RaiseTokensRequest) error {
 	err := firstError(checkText("by", body.By), checkText("reason", body.Reason), command.Validate())
 	if err != nil {
 		return err
-	}
-	if level := c.door.backend.Engine().Level(); level < core.Level4 {
-		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("raising tokens needs feature level "+
-			"%d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade", core.Level4,
-			level)}
 	}
 	newest, err := c.newestToken()
 	if err != nil {

@@ -2,10 +2,6 @@ package native
 
 import (
 	"testing"
-
-	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 const raisePath = "/v1/tokens/raise"
@@ -38,12 +34,4 @@ func TestRaiseTokensRefusesMistakes(t *testing.T) {
 	} {
 		ask(t, door, "POST", raisePath, body).expect(400, want)
 	}
-}
-
-// TestRaiseTokensBelowLevel4: the log of an older cluster has no such command.
-func TestRaiseTokensBelowLevel4(t *testing.T) {
-	e := memory.StartAt(core.Level3, engine.NewGoClock())
-	t.Cleanup(func() { _ = e.Close() })
-	ask(t, open(e, Config{}), "POST", raisePath, `{"above":1700,"reason":"seen"}`).
-		expect(422, "needs feature level 4, and the cluster is at 3", "leasehold cluster upgrade")
 }

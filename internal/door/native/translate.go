@@ -205,8 +205,6 @@ func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	if err == nil && r.Resource != "" {
 		err = checkPath("resource", r.Resource)
 	}
-	// Below level 4 a break by resource always means all, and the log cannot say so.
-	command.All = command.All && c.counts()
 	return command, err
 }
 

@@ -199,10 +199,3 @@ func TestForcedBlobWrite(t *testing.T) {
 	}
 	b.ask("UNLOCK", demo, info("one")).expect(200)
 }
-
-// Below level 4 a version would not name its writer, and a forced write no reason.
-func TestBlobWritesNeedLevel4(t *testing.T) {
-	b := newBenchAt(t, core.Level4-1)
-	b.do(&core.PutRecord{Namespace: "default", Path: "azure/prod/box", Value: `{"created":1}`})
-	b.ask("LOCK", demo, info("one")).expect(409, "once all servers run the new version")
-}

@@ -44,9 +44,6 @@ func (c *call) mayWriteBlob(o *operation) error {
 		!c.blob.ValidBlob():
 		return door.Invalid("%s cannot be a blob: write azurerm:ACCOUNT/CONTAINER/KEY, with names that Azure allows",
 			door.Brief(c.state))
-	case c.engine.Level() < core.Level4:
-		return refused("states of the azurerm backend can be written here once all servers run the new version: " +
-			"until then, use terraform state push")
 	case o.name == "delete-state":
 		return refused("a state of the azurerm backend is deleted by a client of Azure, or with its workspace: use " +
 			"terraform workspace delete")

@@ -36,12 +36,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	return newBenchAt(t, core.NewestLevel)
-}
-
-func newBenchAt(t testing.TB, level core.Level) *bench {
-	t.Helper()
-	e := doortest.StartMemory(t, level)
+	e := doortest.StartMemory(t, core.NewestLevel)
 	return &bench{t, e, newDoor(e)}
 }
 

@@ -28,7 +28,7 @@ func FuzzLockInfo(f *testing.F) {
 		}
 		b := newBench(t)
 		b.ask("LOCK", "/terraform/s", string(body)).among(200, 400)
-		lease := &leasehold.Lease{ID: "lease", Holder: info.Holder(), Reason: info.Reason(), Labels: labelsOf(&info, body), Acquired: time.Unix(1, 0)}
+		lease := &leasehold.Lease{ID: "lease", Foreign: info.ID, Holder: info.Holder(), Reason: info.Reason(), Labels: labelsOf(&info, body), Acquired: time.Unix(1, 0)}
 		told, err := json.Marshal(tell(&leasehold.Error{Code: leasehold.Held, Lease: lease}, info.Version, time.Unix(2, 0)))
 		if err != nil {
 			t.Fatal(err)

@@ -60,22 +60,18 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 		return s
 	}
 	for i := range s.status.Queue {
-		if w := &s.status.Queue[i]; lockNamed(w.Foreign, w.Labels) == id {
+		if w := &s.status.Queue[i]; w.Foreign == id {
 			s.waiter = w.ID
 		}
 	}
 	// A lease id of the core is used once, and a client may lock again under its ID, so an ID
 	// has a few lease ids that are tried in order.
-	fresh, former := c.leaseIDs(id)
-	for _, try := range fresh {
+	for _, try := range c.leaseIDs(id) {
 		s.released = s.released || c.gaveBack(v, try)
 		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && v.Ended(c.namespace, try) == 0 && claim != nil &&
 			claim.Code == leasehold.NotFound {
 			s.unused = try
 		}
-	}
-	for _, try := range former {
-		s.released = s.released || c.gaveBack(v, try)
 	}
 	if s.unused == "" {
 		s.unused = c.ownLeaseID(id)
@@ -165,7 +161,7 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 		if err != nil {
 			return nil, err
 		}
-		command.Foreign = c.foreignID(info.ID)
+		command.Foreign = info.ID
 		// An earlier request of this client is in the queue: this one takes its place, not a
 		// second one.
 		if command.ID = s.unused; s.waiter != "" {
@@ -286,7 +282,7 @@ func (c *call) unlessGone(err error, lease string) error {
 // to take over; or it comes too late, and finds nothing itself.
 func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease, error) {
 	answer, err := c.engine.Do(ctx,
-		&core.Change{Namespace: c.namespace, ID: from, NewID: to, Foreign: c.foreignID(c.id)})
+		&core.Change{Namespace: c.namespace, ID: from, NewID: to, Foreign: c.id})
 	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) ||
 		errors.Is(err, leasehold.ErrRefused) {
 		return nil, errLookAgain

@@ -64,13 +64,8 @@ func (c *call) grantPermit(asked tfstate.Permit, last time.Duration) (tfstate.Pe
 		return asked, err
 	}
 	asked.Revision, asked.Until = uint64(record.Mod), moment(answer.Session.Expires)
-	command := &core.PutRecord{
-		Namespace: c.namespace, Path: tfstate.PermitPath(c.state), Value: asked.Encode(), Session: session,
-	}
-	if c.engine.Level() >= core.Level4 {
-		command.By, command.Reason = asked.By, asked.Reason
-	}
-	_, err = c.do(command)
+	_, err = c.do(&core.PutRecord{Namespace: c.namespace, Path: tfstate.PermitPath(c.state), Value: asked.Encode(),
+		Session: session, By: asked.By, Reason: asked.Reason})
 	return asked, err
 }
 
@@ -103,11 +98,10 @@ func (c *call) usedUp(session string) {
 }
 
 // whyForced says, for the journal, who wanted a write that would have been refused, and why;
-// nothing if it would not have been, or below level 4, where a write says no more than what it
-// writes.
+// nothing if it would not have been.
 func (c *call) whyForced(p present, head tfstate.Head) (by, reason string) {
 	switch {
-	case c.engine.Level() < core.Level4 || p.holder == nil || p.absent(c.azure):
+	case p.holder == nil || p.absent(c.azure):
 		return "", ""
 	case p.permits(head):
 		return p.permit.By, tfstate.Clip("forced, another lineage was allowed: "+p.permit.Reason, leasehold.MaxName)

@@ -18,35 +18,33 @@ const allowed = `{"by":"ann@desk","reason":"move from S3"}`
 // A user saw: terraform state push -force ended with "HTTP error: 409", and nothing that could be
 // typed into Terraform helped.
 func TestAnotherLineageIsAcceptedOnce(t *testing.T) {
-	for _, level := range []core.Level{core.Level3, core.Level4} {
-		b := newBenchAt(t, level)
-		b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
-		b.ask("POST", "/terraform/s?ID=mine", state(5, "L", "")).expect(200)
-		b.ask("POST", "/terraform/s?ID=mine", state(1, "M", "")).expect(409, "leasehold state allow-lineage s --reason WHY")
-		b.ask("POST", "/terraform/s?allow-lineage=1h", allowed).expect(200, `"revision"`)
-		b.ask("GET", "/terraform/s?info", "").expect(200, `"allows_lineage"`, "move from S3")
-		// What follows the present state does not follow the permit, and must not be older.
-		b.ask("POST", "/terraform/s?ID=mine", state(4, "L", "")).expect(409, "serial")
-		b.ask("POST", "/terraform/s?ID=mine", state(1, "M", "")).expect(200)
-		b.ask("POST", "/terraform/s?ID=mine", state(1, "M", "")).expect(200) // its answer was lost
-		b.ask("POST", "/terraform/s?ID=mine", state(9, "L", "")).expect(409, "allow-lineage")
-		if a := b.ask("GET", "/terraform/s?info", "").expect(200); strings.Contains(a.body, "allows_lineage") {
-			t.Errorf("the permit is still there: %s", a.body)
+	b := newBench(t)
+	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
+	b.ask("POST", "/terraform/s?ID=mine", state(5, "L", "")).expect(200)
+	b.ask("POST", "/terraform/s?ID=mine", state(1, "M", "")).expect(409, "leasehold state allow-lineage s --reason WHY")
+	b.ask("POST", "/terraform/s?allow-lineage=1h", allowed).expect(200, `"revision"`)
+	b.ask("GET", "/terraform/s?info", "").expect(200, `"allows_lineage"`, "move from S3")
+	// What follows the present state does not follow the permit, and must not be older.
+	b.ask("POST", "/terraform/s?ID=mine", state(4, "L", "")).expect(409, "serial")
+	b.ask("POST", "/terraform/s?ID=mine", state(1, "M", "")).expect(200)
+	b.ask("POST", "/terraform/s?ID=mine", state(1, "M", "")).expect(200) // its answer was lost
+	b.ask("POST", "/terraform/s?ID=mine", state(9, "L", "")).expect(409, "allow-lineage")
+	if a := b.ask("GET", "/terraform/s?info", "").expect(200); strings.Contains(a.body, "allows_lineage") {
+		t.Errorf("the permit is still there: %s", a.body)
+	}
+	page, err := b.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default",
+		Resource: tfstate.Path("s"), Verb: "put-record", Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forced := 0
+	for _, l := range page.Lines {
+		if l.Outcome == audit.OK && l.By == "ann@desk" && l.Reason == "forced, another lineage was allowed: move from S3" {
+			forced++
 		}
-		page, err := b.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default",
-			Resource: tfstate.Path("s"), Verb: "put-record", Limit: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		forced := 0
-		for _, l := range page.Lines {
-			if l.Outcome == audit.OK && l.By == "ann@desk" && l.Reason == "forced, another lineage was allowed: move from S3" {
-				forced++
-			}
-		}
-		if level >= core.Level4 && forced != 1 || level < core.Level4 && forced != 0 {
-			t.Errorf("at level %d, the journal tells of %d forced writes: %+v", level, forced, page.Lines)
-		}
+	}
+	if forced != 1 {
+		t.Errorf("the journal tells of %d forced writes: %+v", forced, page.Lines)
 	}
 }
 

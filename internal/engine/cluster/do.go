@@ -148,8 +148,7 @@ func (e *Engine) encode(into []byte, ctx context.Context, command core.Command) 
 			bytes = wire.AppendOrigin(bytes, *call.Origin)
 		}
 	}
-	// Below level 4 nobody decides by it.
-	if asker := engine.AskerOf(ctx); asker != nil && e.Level() >= core.Level4 {
+	if asker := engine.AskerOf(ctx); asker != nil {
 		if err := engine.CheckAsker(asker); err != nil {
 			return call, err
 		}

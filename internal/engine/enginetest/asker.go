@@ -12,21 +12,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// at4 raises an engine to the first level at which who asks decides anything.
-func at4(t *testing.T, d driver) {
-	t.Helper()
-	if d.Level() >= core.Level4 {
-		return
-	}
-	d.refused(&core.ChangeAccess{Off: true}, leasehold.ErrRefused)
-	if _, err := d.Engine.(engine.Cluster).Upgrade(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // asksWho: who asks travels with a command to where it is decided, with renewals too, and stands in the journal.
 func asksWho(t *testing.T, d driver) {
-	at4(t, d)
 	if _, err := d.Do(t.Context(), &core.ChangeAccess{By: "setup", Put: access.Items{
 		Tokens: []*access.Token{{ID: "t1", Hash: strings.Repeat("h", 32), Principal: "root"},
 			{ID: "t2", Hash: strings.Repeat("i", 32), Principal: "ann", Groups: []string{"team"}}},

@@ -129,7 +129,6 @@ func submitsForNobody(t *testing.T, d driver) {
 }
 
 func submitsForAskers(t *testing.T, d driver) {
-	at4(t, d)
 	d.do(&core.ChangeAccess{By: "setup", Put: access.Items{
 		Tokens: []*access.Token{{ID: "t1", Hash: fmt.Sprintf("%032d", 1), Principal: "root"},
 			{ID: "t2", Hash: fmt.Sprintf("%032d", 2), Principal: "ann"}},

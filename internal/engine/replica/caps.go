@@ -11,8 +11,7 @@ import (
 // has set any. They go through the log, because they decide inside Apply: servers with
 // different settings would otherwise come to different states. IfUnset lets the first one win.
 func (n *Node) offerCaps() {
-	if n.config.Caps == (leasehold.Caps{}) || n.offering || !n.lead.serving || n.state.Level() < core.Level4 ||
-		n.state.HasCaps() {
+	if n.config.Caps == (leasehold.Caps{}) || n.offering || !n.lead.serving || n.state.HasCaps() {
 		return
 	}
 	command := &core.SetCaps{Caps: n.config.Caps, IfUnset: true, Reason: "from the settings of the server that led " +

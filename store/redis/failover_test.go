@@ -144,6 +144,14 @@ func TestStrictModeConfirmsNothingThatAReplicaLacks(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Leases: []store.Ref{ref}}); !errors.Is(err, leasehold.ErrUndecided) {
 		t.Errorf("a release that one of two replicas lacks: %v", err)
 	}
+	// Whoever asks again finds the grant. WAIT confirms what its connection wrote, since Redis 7.2 no more than that.
+	before := written(primary)
+	if _, err := acquire(t, s, "other", "b"); !errors.Is(err, leasehold.ErrUndecided) {
+		t.Errorf("the same grant, asked for again: %v", err)
+	}
+	if written(primary) == before {
+		t.Error("it was asked for again without a write, which WAIT would confirm at once")
+	}
 	second.Link.Forward()
 	s.waitTimeout = 20 * time.Second
 	mustAcquire(t, s, "another", "d")
@@ -153,6 +161,11 @@ func TestStrictModeConfirmsNothingThatAReplicaLacks(t *testing.T) {
 	if _, err := acquire(t, s, "more", "c"); !errors.Is(err, leasehold.ErrUndecided) || !strings.Contains(err.Error(), "replicas=3") {
 		t.Errorf("with a replica that strict mode does not know: %v", err)
 	}
+}
+
+// written counts the writes of a server.
+func written(r *peer.Redis) string {
+	return field(r.Do("INFO", "persistence"), "rdb_changes_since_last_save")
 }
 
 func TestStrictModeRefusesWhatItCannotVerify(t *testing.T) {

@@ -10,7 +10,11 @@ if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mos
   --@ lease
   --@ marks
   --@ queue
-  if held and lease[1] == id then return {now, 'granted', load(key)} end
+  if held and lease[1] == id then
+    -- Nobody may know yet that replicas have the grant, and WAIT waits for writes alone.
+    clean(key, tonumber(lease[2]))
+    return {now, 'granted', load(key)}
+  end
   local m = marked(mark)
   if m and m[5] ~= res then return {now, 'elsewhere'} end
   if m then return {now, 'lost', m} end

@@ -118,8 +118,11 @@ func (s *SQL) Tx(ctx context.Context, resource string, pass Pass, fn func(tx *sq
 	return tx.Commit()
 }
 
-// Do calls fn while the row of the resource is locked, for writes to another system. The floor
-// counts only if fn returns nil.
+// Do calls fn while the row of the resource is locked, for writes to another system. The floor is committed before fn
+// is called, and stays whatever fn returns: what fn has written by then is not rolled back.
 func (s *SQL) Do(ctx context.Context, resource string, pass Pass, fn func(ctx context.Context) error) error {
+	if err := s.Tx(ctx, resource, pass, func(*sql.Tx) error { return nil }); err != nil {
+		return err
+	}
 	return s.Tx(ctx, resource, pass, func(*sql.Tx) error { return fn(ctx) })
 }

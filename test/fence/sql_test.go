@@ -29,6 +29,7 @@ func TestSQL(t *testing.T) {
 			}
 			refusesWhoIsLate(t, guard)
 			keepsNothingOfAFailure(t, db, guard)
+			keepsTheFloorOfWhatWasWrittenElsewhere(t, guard)
 			waitsForWhoIsInside(t, db, guard)
 			neverGoesBack(t, db, guard)
 		})
@@ -72,6 +73,27 @@ func keepsNothingOfAFailure(t *testing.T, db *sql.DB, guard *fence.SQL) {
 	}
 	if err := guard.Tx(t.Context(), "failing", fence.Pass{Token: 9}, func(*sql.Tx) error { return nil }); err != nil {
 		t.Errorf("the floor of what was rolled back counts: %v", err)
+	}
+}
+
+// What was written to another system is not rolled back, so that its floor must not be either.
+func keepsTheFloorOfWhatWasWrittenElsewhere(t *testing.T, guard *fence.SQL) {
+	lost := errors.New("the answer was lost")
+	written := leasehold.Token(0)
+	write := func(token leasehold.Token, answer error) error {
+		return guard.Do(t.Context(), "elsewhere", fence.Pass{Token: token}, func(context.Context) error {
+			written = token
+			return answer
+		})
+	}
+	if err := write(10, lost); !errors.Is(err, lost) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := write(9, nil); !errors.Is(err, leasehold.ErrLost) || written != 10 {
+		t.Errorf("after token 10 had written, %d was the last to write: %v", written, err)
+	}
+	if err := write(10, nil); err != nil {
+		t.Errorf("the same holder once more: %v", err)
 	}
 }
 

@@ -46,6 +46,7 @@ type Server struct {
 	Applied   uint64 `json:"applied,omitempty"`   // the last log entry it applied, as it said last
 	SilentMS  *int64 `json:"silent_ms,omitempty"` // how long the leader has not heard from it, if known
 	LowRoom   bool   `json:"low_room,omitempty"`  // its disk is nearly full, as it said last
+	Starting  bool   `json:"starting,omitempty"`  // it answered, and lets no clients in yet
 }
 
 // A ServerRequest adds a server to the cluster.

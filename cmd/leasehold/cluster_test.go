@@ -169,10 +169,11 @@ func TestClusterStatusWaits(t *testing.T) {
 		o.Servers = slices.Clone(o.Servers)
 		o.Servers[1].Reachable = looks > 2
 		o.Servers[2].Voter = looks != 3
+		o.Servers[2].Starting = looks == 4
 		return o
 	}
 	tr.does(t, 0, "cluster", "status", "--wait", "1m")
-	if looks != 4 || !strings.Contains(tr.out.String(), "3 of 3 voters are up; 1 may fail") {
+	if looks != 5 || !strings.Contains(tr.out.String(), "3 of 3 voters are up; 1 may fail") {
 		t.Errorf("after %d looks it shows\n%s", looks, tr.out.String())
 	}
 	looks = -1000

@@ -264,6 +264,9 @@ func (f *Condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 		f.bad("%s is behind by %d entries: if that does not shrink, its disk or its network is too slow", s.Name,
 			behind)
 	}
+	if s.Starting {
+		f.note("%s is starting, and lets no clients in yet", s.Name)
+	}
 	if s.Reachable && s.LowRoom {
 		f.bad("the disk of %s is nearly full: make room, or give it a larger one", s.Name)
 	}

@@ -96,6 +96,7 @@ type Server struct {
 	Applied   uint64        // how far in the log it has come, as it said last; 0: it did not
 	Silent    time.Duration // how long the leader has not heard of it; negative: unknown
 	LowRoom   bool          // its disk is nearly full; if it could not be asked, as it last said
+	Starting  bool          // it answered, and lets no clients in yet
 }
 
 // Sums are hashes of the state at one place of the log.

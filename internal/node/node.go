@@ -82,6 +82,7 @@ func Run(ctx context.Context, c Config, ready func(Serving)) error {
 	}
 	go (&planner{e, s.log}).run(ctx)
 	s.backend.Open(e)
+	e.Opened()
 	ready(Serving{s.listener.Addr().String(), on})
 	return await(e, served, stop)
 }

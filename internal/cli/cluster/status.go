@@ -27,9 +27,9 @@ func status(a *cli.App) *cobra.Command {
 		Long: `Status shows the servers of the cluster and how each of them is doing:
 
   ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up
-  STATE  up; no answer, if it did not answer the server that was asked, but others have
-         heard from it in the last seconds; away, with how long nobody has; low room, if
-         its disk is nearly full
+  STATE  up; starting, if it lets no clients in yet; no answer, if it did not answer the
+         server that was asked, but others have heard from it in the last seconds; away,
+         with how long nobody has; low room, if its disk is nearly full
   LAG    by how many entries of the log it is behind the leader
 
 All of it is what the server that was asked knows: -o wide and -o json say who heard of each
@@ -39,7 +39,8 @@ do about it.
 The code is 0 if nothing is wrong; 1 if the cluster works and something is wrong, such as
 a server that is away; and 69 if nothing can be decided, since nobody leads or no
 majority can be reached from the server that was asked. With --wait it first waits until
-nothing is wrong and every server has its vote: for servers that were just started.`,
+nothing is wrong, and every server has its vote and lets clients in: for servers that
+were just started.`,
 		Example: `  leasehold cluster status
   leasehold cluster status --wait 1m
   leasehold cluster status -o json |
@@ -84,11 +85,11 @@ func settled(ctx context.Context, c *cli.Conn, wait time.Duration) (v1.Cluster, 
 	}
 }
 
-// well reports whether nothing is wrong with a cluster, and all of its servers have caught up.
+// well reports whether nothing is wrong with a cluster, and all of its servers have caught up and let clients in.
 func well(c v1.Cluster) bool {
 	found := doctor.JudgeCluster(c)
 	return !found.Stuck && len(found.Wrong) == 0 && c.Quarantine == nil &&
-		!slices.ContainsFunc(c.Servers, func(s v1.Server) bool { return !s.Voter })
+		!slices.ContainsFunc(c.Servers, func(s v1.Server) bool { return !s.Voter || s.Starting })
 }
 
 func show(a *cli.App, c *cli.Conn, cluster v1.Cluster) error {
@@ -201,6 +202,8 @@ func health(s v1.Server) string {
 		return "no answer"
 	case s.LowRoom:
 		return "low room"
+	case s.Starting:
+		return "starting"
 	}
 	return "up"
 }

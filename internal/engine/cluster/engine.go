@@ -69,6 +69,7 @@ type Engine struct {
 	failure  error                    // set before failed is closed
 	expelled bool                     // and not because of its disk; set before failed is closed
 	closing  sync.Once
+	opened   atomic.Bool // Opened was called
 	leaving  atomic.Bool // Close was called
 	view     atomic.Pointer[view]
 	self     replica.Member // as this server describes itself
@@ -110,6 +111,9 @@ func (e *Engine) Failed() <-chan struct{} { return e.failed }
 
 // Failure returns why the node failed. It may be called once Failed is closed.
 func (e *Engine) Failure() error { return e.failure }
+
+// Opened lets the other servers know that clients are let in here.
+func (e *Engine) Opened() { e.opened.Store(true) }
 
 // Feed returns the feed of what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }

@@ -157,3 +157,27 @@ func (w *wires) isolate(s *site, name string) {
 	}
 	e.network.mesh.SetPeers(nowhere)
 }
+
+// A server that has found its cluster may have more to do before it lets clients in.
+func TestAServerSaysThatItIsStarting(t *testing.T) { inVirtualTime(t, aServerSaysThatItIsStarting) }
+
+func aServerSaysThatItIsStarting(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	starting := func() (names []string) {
+		for _, server := range s.outlook(s.engines["n1"]).Servers {
+			if server.Starting {
+				names = append(names, server.Name)
+			}
+		}
+		return names
+	}
+	s.engines["n1"].Opened()
+	s.engines["n3"].Opened()
+	if got := starting(); !slices.Equal(got, []string{"n2"}) {
+		t.Errorf("it says that %q are starting", got)
+	}
+	s.engines["n2"].Opened()
+	if got := starting(); got != nil {
+		t.Errorf("it says that %q are starting", got)
+	}
+}

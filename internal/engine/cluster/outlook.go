@@ -35,6 +35,8 @@ type status struct {
 	Leader  uint64 `json:"leader"`
 	LowRoom bool   `json:"low_room"`
 	Version string `json:"version"`
+	// Starting is set until clients are let in.
+	Starting bool `json:"starting,omitempty"`
 	// Silent is how long a leader has not heard of others, in nanoseconds.
 	Silent map[uint64]int64 `json:"silent,omitempty"`
 	// Heard is how long ago this server heard of others, in nanoseconds.
@@ -72,7 +74,8 @@ func (e *Engine) inspect(ctx context.Context, fn func(*replica.Node)) error {
 // status returns how this server is doing.
 func (e *Engine) status(ctx context.Context) (s status, err error) {
 	err = e.inspect(ctx, func(n *replica.Node) {
-		s = status{Applied: n.Applied(), Term: n.Term(), Leader: n.Leader(), LowRoom: e.disk.Full()}
+		s = status{Applied: n.Applied(), Term: n.Term(), Leader: n.Leader(), LowRoom: e.disk.Full(),
+			Version: e.self.Version, Starting: !e.opened.Load()}
 		s.Heard = e.network.heardAgo()
 		for _, m := range n.Roster().Members {
 			silent := int64(n.Standing(m.ID).Silent)
@@ -134,7 +137,7 @@ func standing(m replica.Member, all map[uint64]status, said map[uint64]health, l
 	s := serverOf(m)
 	told, ok := all[m.ID]
 	if ok {
-		s.Answered, s.Applied, s.LowRoom = true, told.Applied, told.LowRoom
+		s.Answered, s.Applied, s.LowRoom, s.Starting = true, told.Applied, told.LowRoom, told.Starting
 	} else if h, ok := said[m.ID]; ok {
 		s.Applied, s.LowRoom = h.applied, h.lowRoom
 	}

@@ -200,6 +200,7 @@ export interface Server {
   applied?: number
   silent_ms?: number
   low_room?: boolean
+  starting?: boolean
 }
 
 export interface Cluster {

@@ -39,7 +39,7 @@ func Server(s engine.Server) v1.Server {
 	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version,
 		Reachable: s.Reachable, Answered: s.Answered,
 		OldestLevel: uint64(s.Oldest), NewestLevel: uint64(s.Newest)}
-	out.LowRoom = s.LowRoom
+	out.LowRoom, out.Starting = s.LowRoom, s.Starting
 	if s.Reachable {
 		out.Applied = s.Applied
 	}

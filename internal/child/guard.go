@@ -80,14 +80,13 @@ func (g *Guard) rests() {
 	}
 }
 
-// lasts tells the guard how long the group may live. It sends only what moved by more than a
-// little. The moment is on a clock that both processes read, so that a pause of either does not
-// move it.
-func (g *Guard) lasts(left time.Duration) {
-	if g == nil || left <= 0 || now() == 0 {
+// lasts tells the guard until when the group may live; 0: nobody knows. It sends only what moved by
+// more than a little. The moment is on a clock that both processes read, so that a pause of either
+// does not move it.
+func (g *Guard) lasts(until time.Duration) {
+	if g == nil || until == 0 {
 		return
 	}
-	until := now() + left
 	if moved := until - g.until; moved.Abs() >= tick/2 {
 		g.until = until
 		g.order("until %d", until)

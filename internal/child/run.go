@@ -96,19 +96,26 @@ type watch struct {
 // open opens the gate, and reports whether the lease still allowed that. The guard learns the
 // deadline first: if we are stopped right after, nobody else could tell it.
 func (w *watch) open() bool {
-	left := w.Lease.Remaining()
+	left, until := w.remaining()
 	if left <= w.dying() && w.process.gate != nil {
 		w.killed = true
 		w.process.turnAway()
 		return false
 	}
-	w.Guard.lasts(left)
-	until := now()
-	if until != 0 {
-		until += left
-	}
+	w.Guard.lasts(until)
 	w.process.begin(until)
 	return true
+}
+
+// remaining returns how long the lease lasts, and until when on the clock that other processes share; 0: nothing is
+// left, or there is no such clock. That clock is read first: if we are paused in between, others are told an earlier
+// end and not a later one.
+func (w *watch) remaining() (left, until time.Duration) {
+	at := now()
+	if left = w.Lease.Remaining(); left > 0 && at != 0 {
+		until = at + left
+	}
+	return left, until
 }
 
 // untilEnd does one thing at a time. The lease is looked at before each: after a pause all of them
@@ -140,8 +147,8 @@ func (w *watch) untilEnd() End {
 // look stops a command that may not go on, and returns when to look again. It asks for what remains
 // and not whether the lease is lost: the command has to be gone before the end, not after it.
 func (w *watch) look() time.Duration {
-	left := w.Lease.Remaining()
-	w.Guard.lasts(left)
+	left, until := w.remaining()
+	w.Guard.lasts(until)
 	switch {
 	case w.killed:
 	case left <= w.dying(), w.told && !time.Now().Before(w.killAt):
@@ -249,8 +256,9 @@ func (w *watch) untilGone() {
 // the end of the lease, came first.
 func (w *watch) vanishes(by time.Time) bool {
 	for pause := time.Millisecond; w.process.lives(); pause = min(2*pause, tick/5) {
-		w.Guard.lasts(w.Lease.Remaining())
-		if !time.Now().Before(by) || !w.killed && w.Lease.Remaining() <= w.dying() {
+		left, until := w.remaining()
+		w.Guard.lasts(until)
+		if !time.Now().Before(by) || !w.killed && left <= w.dying() {
 			return false
 		}
 		time.Sleep(pause)

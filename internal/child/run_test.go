@@ -392,9 +392,12 @@ type stuck struct {
 	freed chan struct{}
 }
 
+// answers is how long a stuck lease takes to answer: by as much earlier is the end that the guard is told.
+const answers = 300 * time.Millisecond
+
 func (s *stuck) Remaining() time.Duration {
 	// A command whose gate is open writes the file soon; one at the gate never does.
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(answers); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(s.begun); err == nil {
 			<-s.freed
 		}
@@ -413,9 +416,11 @@ func TestGuardKnowsTheDeadlineAtTheGate(t *testing.T) {
 		r.Lease = &stuck{r.Lease.(*lease), filepath.Join(dir, "pid"), freed}
 	})
 	tr.isGone("pid")
-	if tr.lease.Remaining() > 0 {
-		t.Error("it was killed before its time")
+	left := tr.lease.Remaining()
+	if left > 2*answers {
+		t.Errorf("it was killed %v before its time", left)
 	}
+	time.Sleep(left) // so that it ends as one whose lease is over
 	close(freed)
 	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Killed)
 }
@@ -448,6 +453,54 @@ func TestGateOpensTooLate(t *testing.T) {
 		}
 		if code := waits.ProcessState.ExitCode(); code != want {
 			t.Errorf("it ended with %d, want %d", code, want)
+		}
+	}
+}
+
+// A slow lease is one whose holder is paused right after it has looked at what remains.
+type slow struct{ ends time.Duration }
+
+func (l slow) Lost() <-chan struct{} { return nil }
+
+func (l slow) Remaining() time.Duration {
+	left := l.ends - now()
+	time.Sleep(20 * time.Millisecond)
+	return max(0, left)
+}
+
+// What others are told is a moment at which the lease has not ended, however long we were paused before that is told.
+func TestNobodyIsToldALaterEnd(t *testing.T) {
+	if now() == 0 {
+		t.Skip("left out: there is no clock that processes share")
+	}
+	pipe := func() (*os.File, *os.File) {
+		theirs, ours, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = theirs.Close(), ours.Close() })
+		return theirs, ours
+	}
+	gate, opens := pipe()
+	orders, tells := pipe()
+	ends := now() + time.Minute
+	w := watch{Run: Run{Lease: slow{ends}, Guard: &Guard{orders: tells}}, process: &process{gate: opens}}
+	if !w.open() {
+		t.Fatal("the gate stays closed")
+	}
+	w.Guard.until = 0
+	w.look()
+	_ = tells.Close()
+	for name, from := range map[string]*os.File{"the gate": gate, "the guard": orders} {
+		said, err := io.ReadAll(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(said)) {
+			var until time.Duration
+			if _, err := fmt.Sscan(strings.TrimPrefix(line, "until "), (*int64)(&until)); err != nil || until > ends {
+				t.Errorf("%s is told %q, and the lease ends at %d: %v", name, line, ends, err)
+			}
 		}
 	}
 }

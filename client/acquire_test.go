@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/leasetest"
 )
 
@@ -270,6 +271,26 @@ func TestChange(t *testing.T) {
 		<-h.Lost()
 		if !errors.Is(h.Err(), client.ErrChanged) {
 			t.Errorf("lost by %v", h.Err())
+		}
+	})
+}
+
+// With a new holder the token is new, and a guard that has seen it refuses what the old holder shows.
+func TestAChangeShutsTheOldTokenOut(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		h, guard := acquire(t, s.Dial(t), "r"), fence.NewMemory()
+		old := h.Pass()
+		if err := h.Change(t.Context(), client.Change{Holder: "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		enter := func(p fence.Pass) error {
+			return guard.Do(t.Context(), "r", p, func(context.Context) error { return nil })
+		}
+		if err := enter(h.Pass()); err != nil || h.Floor() != h.Token() {
+			t.Fatalf("the new holder: %v, token %d and floor %d", err, h.Token(), h.Floor())
+		}
+		if err := enter(old); !errors.Is(err, client.ErrLost) {
+			t.Errorf("the old token is let in: %v", err)
 		}
 	})
 }

@@ -84,6 +84,7 @@ func (h *Hold) changed(sent time.Duration, lease store.Grant) {
 	h.id, h.holder = lease.ID, lease.Holder
 	h.mu.Unlock()
 	h.token.Store(uint64(lease.Token))
+	h.floor.Store(uint64(lease.Floor))
 	if enough := h.applyLease(sent, lease); !enough || lease.State == leasehold.Breaking {
 		h.session.queueRecheck(h) // an older recheck may still be under way
 	}

@@ -262,7 +262,8 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease store.Grant) error 
 	if lease.Resource != h.resource && leasehold.IsTaskFolder(h.resource) {
 		h.task.Store(&lease.Resource)
 	}
-	h.slots, h.units, h.after, h.floor = lease.Slots, lease.Units, lease.After, lease.Floor
+	h.slots, h.units, h.after = lease.Slots, lease.Units, lease.After
+	h.floor.Store(uint64(lease.Floor))
 	a.session.client.saw(lease.Token)
 	// Only an answer that is as new as what the session knows can be relied on; see
 	// interventions.go.

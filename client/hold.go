@@ -27,7 +27,7 @@ type Hold struct {
 	holder    string
 	party     string
 	values    context.Context // the values of the acquire's context
-	floor     leasehold.Token
+	floor     atomic.Uint64
 	slots     int
 	units     []string
 	after     *leasehold.Ending
@@ -97,13 +97,13 @@ func (h *Hold) Token() leasehold.Token {
 	return leasehold.Token(h.token.Load())
 }
 
-// Floor returns the smallest token that was alive on the resource at the grant: that of the hold
-// itself, unless it is shared. A guard keeps the largest floor it saw.
+// Floor returns the smallest token that was alive on the resource when this one was given: that of the
+// hold itself, unless it is shared. A guard keeps the largest floor it saw.
 func (h *Hold) Floor() leasehold.Token {
 	if h.check() != nil {
 		return 0
 	}
-	return h.floor
+	return leasehold.Token(h.floor.Load())
 }
 
 // Pass returns what a guard of package fence has to see: resource, token and floor, as of one
@@ -112,7 +112,7 @@ func (h *Hold) Floor() leasehold.Token {
 func (h *Hold) Pass() fence.Pass {
 	pass := fence.Pass{Resource: h.Resource()}
 	if h.check() == nil {
-		pass.Token, pass.Floor = leasehold.Token(h.token.Load()), h.floor
+		pass.Token, pass.Floor = leasehold.Token(h.token.Load()), leasehold.Token(h.floor.Load())
 	}
 	return pass
 }

@@ -18,9 +18,14 @@ import (
 
 // A dice fills values at random. It finds the fields by reflection: one that is new in
 // the core and forgotten in a layout comes back empty, and the round trip tells.
-type dice struct{ *rand.Rand }
+type dice struct {
+	*rand.Rand
+	lengths []int // of texts
+}
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0))} }
+func newDice(seed uint64) dice {
+	return dice{rand.New(rand.NewPCG(seed, 0)), []int{0, 1, 7, 36, 127, 128, 300}}
+}
 
 func (d dice) fill(v reflect.Value) {
 	switch p := v.Addr().Interface().(type) {
@@ -207,7 +212,7 @@ func (d dice) step() byte { return byte(d.Uint32()) }
 func (d dice) bits() uint64 { return d.Uint64() >> d.IntN(64) }
 
 func (d dice) text() string {
-	b := make([]byte, []int{0, 1, 7, 36, 127, 128, 300}[d.IntN(7)])
+	b := make([]byte, d.lengths[d.IntN(len(d.lengths))])
 	for i := range b {
 		b[i] = byte(d.Uint32())
 	}
@@ -264,6 +269,12 @@ func (d dice) entry(commands int) *Entry {
 	for range commands {
 		e.Commands = append(e.Commands, d.command())
 	}
+	d.say(e)
+	return e
+}
+
+// say writes beside commands who asked for them, and from where.
+func (d dice) say(e *Entry) {
 	for i := range e.Commands {
 		if o := d.origin(); o != (leasehold.Origin{}) {
 			e.setOrigin(i, o)
@@ -272,7 +283,6 @@ func (d dice) entry(commands int) *Entry {
 			e.setAsker(i, a)
 		}
 	}
-	return e
 }
 
 // plain returns a copy of a record's value with what a snapshot keeps of it.

@@ -4,12 +4,14 @@
 //
 // Tests with real processes share the machine with whatever else runs there. So a test
 // that failed is run once more, alone, and both results are reported; but a data race, a
-// panic or a broken promise (VIOLATION) is never put to a second try: it was seen.
+// panic or a broken promise (VIOLATION) is never put to a second try: it was seen. With
+// -strict a test that needed its second try fails the run as well.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -38,7 +40,8 @@ type report struct {
 	leftOut                 []string
 	leftTo                  map[string]int // tests of a target of its own, by that
 	failures                []failure
-	again                   []string // passed at the second try
+	again                   []failure // passed at the second try
+	strict                  bool      // none may be
 }
 
 func newReport() *report { return &report{output: map[string][]string{}, leftTo: map[string]int{}} }
@@ -46,8 +49,19 @@ func newReport() *report { return &report{output: map[string][]string{}, leftTo:
 // A failure is a test that failed, not counting those inside others.
 type failure struct {
 	pkg, test string
-	final     bool // what it showed can't be taken back by a second try
+	inner     []string // the tests inside it that failed
+	final     bool     // what it showed can't be taken back by a second try
 }
+
+func (f failure) String() string {
+	name := strings.TrimPrefix(f.pkg, module+"/") + " " + f.test
+	if len(f.inner) > 0 {
+		name += " (" + strings.Join(f.inner, ", ") + ")"
+	}
+	return name
+}
+
+const module = "github.com/leasehold/leasehold"
 
 // maxAgain is how many failures may be an accident of a busy machine. With more than that,
 // something is broken, and repeating would only cost time.
@@ -55,6 +69,8 @@ const maxAgain = 3
 
 func main() {
 	r := newReport()
+	flag.BoolVar(&r.strict, "strict", false, "fail if a test needed its second try")
+	flag.Parse()
 	if err := r.read(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(1)
@@ -73,7 +89,7 @@ func goTest(f failure) ([]byte, error) {
 
 // directory returns where a package is, seen from the root of the tree.
 func directory(pkg string) string {
-	return filepath.FromSlash("." + strings.TrimPrefix(pkg, "github.com/leasehold/leasehold"))
+	return filepath.FromSlash("." + strings.TrimPrefix(pkg, module))
 }
 
 // tryAgain gives the tests that failed a second chance, if they are few.
@@ -93,7 +109,7 @@ func (r *report) tryAgain(run func(failure) ([]byte, error), to io.Writer) {
 		}
 		r.failed--
 		r.passed++
-		r.again = append(r.again, f.test)
+		r.again = append(r.again, f)
 	}
 }
 
@@ -153,7 +169,9 @@ func (r *report) endFailure(e event, output string) {
 	for _, sign := range []string{"DATA RACE", "VIOLATION", "panic: ", "race detected"} {
 		r.failures[i].final = r.failures[i].final || strings.Contains(output, sign)
 	}
-	if !inner {
+	if inner {
+		r.failures[i].inner = append(r.failures[i].inner, e.Test)
+	} else {
 		r.failed++
 	}
 }
@@ -203,13 +221,13 @@ func (r *report) end(to io.Writer) int {
 	for _, target := range slices.Sorted(maps.Keys(r.leftTo)) {
 		fmt.Fprintf(to, "left to %s: %d tests that take long\n", target, r.leftTo[target])
 	}
-	if len(r.again) > 0 {
-		fmt.Fprintf(to, "failed once, and passed alone: %s\n", strings.Join(r.again, ", "))
+	for _, f := range r.again {
+		fmt.Fprintf(to, "failed once, and passed alone: %s\n", f)
 	}
 	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	fmt.Fprintf(to, "left out: %s\n", left)
 	// Where no test passed, something went wrong that sent no event.
-	if r.failed > 0 || r.broken || r.passed == 0 {
+	if r.failed > 0 || r.broken || r.passed == 0 || r.strict && len(r.again) > 0 {
 		return 1
 	}
 	return 0

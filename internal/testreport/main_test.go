@@ -58,7 +58,7 @@ func TestSecondTry(t *testing.T) {
 		tries, code  int
 		says         string
 	}{
-		{"an accident", failing, nil, 1, 0, "failed once, and passed alone: TestA\n1 passed, 0 failed"},
+		{"an accident", failing, nil, 1, 0, "failed once, and passed alone: p TestA (TestA/inner)\n1 passed, 0 failed"},
 		{"it fails again", failing, errors.New("exit 1"), 1, 1, "0 passed, 1 failed"},
 		{"a broken promise", violation, nil, 0, 1, "0 passed, 1 failed"},
 		{"too many for an accident", many, nil, 0, 1, "0 passed, 4 failed"},
@@ -77,5 +77,16 @@ func TestSecondTry(t *testing.T) {
 				t.Errorf("code %d after %d tries, want %d after %d; it says:\n%s", code, tries, c.code, c.tries, out.String())
 			}
 		})
+	}
+	// With -strict an accident fails the run, and is still named.
+	r := newReport()
+	r.strict = true
+	var out strings.Builder
+	if err := r.read(strings.NewReader(failing), &out); err != nil {
+		t.Fatal(err)
+	}
+	r.tryAgain(func(failure) ([]byte, error) { return nil, nil }, &out)
+	if code := r.end(&out); code != 1 || !strings.Contains(out.String(), "failed once, and passed alone: p TestA") {
+		t.Errorf("strict: code %d; it says:\n%s", code, out.String())
 	}
 }

@@ -118,6 +118,9 @@ func TestNothingAnsweredIsLostWithTheUnsyncedBytes(t *testing.T) {
 // much otherwise. (The sync of the log's directory is etcd's and is not among them:
 // on this file system the next write to a new file keeps its name too.)
 func TestEachSyncIsNeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to: make test-all")
+	}
 	for name, ignore := range map[string]func(path string, dir bool) bool{
 		"of the log": func(path string, dir bool) bool {
 			return !dir && strings.HasSuffix(path, ".wal")

@@ -135,7 +135,7 @@ func TestANamedValueWithoutAFileIsNotGone(t *testing.T) {
 // TestLargeValuesCostNoMemory prints what two hundred states of a megabyte cost.
 func TestLargeValuesCostNoMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 200 MiB")
+		t.Skip("left to: make test-all")
 	}
 	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
 	defer closed(t, e)

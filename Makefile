@@ -13,11 +13,13 @@ FIRST    ?= 1000
 MINUTES  ?= 3
 SEED     ?= 0
 FAULTS   ?=
+RUNS     ?= 3
 
-# What is tested without the race detector. The first four start no goroutines that it could
-# watch; without it there is time for ten times as many random logs and runs, and memory can be
-# measured. The others test what other processes do, and their drivers would compile for minutes.
-PLAIN := '/internal/(core|wire|sim|trace)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
+# What is tested without the race detector. The first start no goroutines that it could watch, and
+# hold no locks, which internal/arch checks; without it there is time for ten times as many random
+# logs and runs, and memory can be measured. The others test what other processes do, and their
+# drivers would compile for minutes.
+PLAIN := '/internal/(core(/(pool|record|reservation|timeline|usage))?|wire|sim|trace|pattern|calendar|arch|engine/replica)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
 # start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it
@@ -25,6 +27,12 @@ PLAIN := '/internal/(core|wire|sim|trace)$$|/test/(fence|compat/(azure|consul|py
 # both or in neither.
 LIST      := $(GO) list -find -f '{{.ImportPath}} {{.Module.Path}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES)
 PROCESSES := '^[^ ]*/test/|^[^ ]*/internal/peer |^[^ ]* [^ ]*/leasehold/leasehold/|[[ ](os/exec|[^ ]*/internal/peer)[] ]'
+
+# Tests that take long ask for testing.Short: make test makes them shorter or leaves them out, and
+# make test-all runs them whole. These are their names, and their packages.
+SHORTENED := grep -lF 'testing.Short()' $$(git ls-files '*_test.go' 2>/dev/null || find . -name '*_test.go')
+LONG      := awk '/^func Test/ { sub(/[(].*/, "", $$2); test = $$2 } /testing[.]Short[(][)]/ { print test }' $$($(SHORTENED)) | sort -u | paste -sd '|'
+LONG_IN   := $(GO) list -find -f '{{.ImportPath}}' $$($(SHORTENED) | xargs -n 1 dirname | sort -u | sed 's|^[^.]|./&|')
 
 # The package that takes longest starts first, so that nothing waits for it at the end.
 LONGEST := internal/engine/cluster
@@ -54,25 +62,33 @@ run: build ## a durable server on 127.0.0.1:4653, its data in ./leasehold-data
 
 test: format ## all tests that need nothing but Go: no root, no network but loopback
 	@{ race=$$($(LIST) | grep -Ev $(PROCESSES) | cut -d ' ' -f 1 | grep -Ev $(PLAIN)) && \
-	    $(GO) test $(LIMIT) -vet all -race -json $$(echo "$$race" | grep $(LONGEST)) $$(echo "$$race" | grep -v $(LONGEST)); \
+	    $(GO) test $(LIMIT) -short -vet off -race -json $(COUNT) $$(echo "$$race" | grep $(LONGEST)) $$(echo "$$race" | grep -v $(LONGEST)); \
 	  plain=$$($(LIST) | grep -Ev $(PROCESSES) | cut -d ' ' -f 1 | grep -E $(PLAIN)) && \
-	    $(GO) test $(LIMIT) -vet all -json $$plain; \
-	} 2>&1 | $(GO) run ./internal/testreport
+	    $(GO) test $(LIMIT) -short -vet off -json $(COUNT) $$plain; \
+	} 2>&1 | $(GO) run ./internal/testreport $(REPORT)
+
+soak: ## make test RUNS (3) times; a test that fails once fails it, even if it passes alone
+	@failed=0; for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; \
+	  $(MAKE) -s test COUNT='-count 1' REPORT=-strict || failed=$$((failed + 1)); done; \
+	  echo "$$failed of $(RUNS) runs failed"; [ $$failed = 0 ]
 
 # Packages run one after the other: on two cores, processes of two packages would wait for
 # each other more than for what they test.
-test-all: format ## the other tests: real processes, chaos, databases, Terraform, Azure's SDK
+test-all: check ## the other tests: real processes, chaos, databases, Terraform, Azure's SDK
 	@{ race=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1 | grep -Ev $(PLAIN)) && \
-	    $(GO) test $(LIMIT) -vet all -p 1 -race -json $$race; \
-	  LEASEHOLD_WIRE=http $(GO) test $(LIMIT) -race -json ./client; \
+	    $(GO) test $(LIMIT) -vet off -p 1 -race -json $$race; \
+	  LEASEHOLD_WIRE=http $(GO) test $(LIMIT) -vet off -race -json ./client; \
+	  long="^($$($(LONG)))$$"; \
+	  $(GO) test $(LIMIT) -vet off -race -json -run "$$long" $$($(LONG_IN) | grep -Ev $(PLAIN)); \
+	  $(GO) test $(LIMIT) -vet off -json -run "$$long" $$($(LONG_IN) | grep -E $(PLAIN)); \
 	  plain=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1 | grep -E $(PLAIN)) && \
-	    $(GO) test $(LIMIT) -vet all -p 1 -json $$plain; \
+	    $(GO) test $(LIMIT) -vet off -p 1 -json $$plain; \
 	} 2>&1 | $(GO) run ./internal/testreport
 
 gpu: build ## pools with the cards of this machine; says so if there are none
 	@test/gpu/run.sh
 
-check: format ## go vet and gofmt; the tests run both as well
+check: format ## go vet and gofmt; make test-all begins with it
 	@$(GO) vet $(PACKAGES)
 
 format:
@@ -188,4 +204,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build web gpu run stores bench-stores test test-all check format tidy deps peers compat fuzz sim trace chaos bench bench-quick bench-go load clean
+.PHONY: help build web gpu run stores bench-stores test test-all soak check format tidy deps peers compat fuzz sim trace chaos bench bench-quick bench-go load clean

@@ -82,6 +82,7 @@ func (w *world) furnish(space string) {
 	w.must("ann", request{method: "PUT", path: "azure:/abox?restype=container"})
 	w.must("ann", request{method: "PUT", path: "/v1/records/a/mine", body: "mine"})
 	w.must("ann", request{method: "POST", path: "/v1/acquire", body: `{"resource":"a/mine","holder":"ann","id":"mine","ttl":"1h"}`})
+	w.do("vic", &core.Acquire{Namespace: space, Resource: "b/untouched", ID: "untouched", Holder: "vic", TTL: 24 * time.Hour})
 }
 
 // must sends what has to be done.
@@ -323,9 +324,10 @@ func (w *world) indistinct(t *testing.T, r request) {
 	}
 }
 
-// possessions is what Vic has, except for how long.
+// possessions is what Vic has, and until when.
 func (w *world) possessions() string {
 	var all strings.Builder
+	all.WriteString(w.deadlines())
 	for _, space := range []string{leasehold.DefaultNamespace, word} {
 		for _, path := range []string{"/v1/resources?all&", "/v1/sessions?", "/v1/records?keys&prefix=b/&", "/v1/definitions?"} {
 			r := w.must("root", request{method: "GET", path: path + "namespace=" + url.QueryEscape(space)})
@@ -336,11 +338,41 @@ func (w *world) possessions() string {
 			for _, item := range page.Items {
 				text, _ := json.Marshal(item)
 				if bytes.Contains(text, []byte(word)) {
-					all.Write(regexp.MustCompile(`"(remaining_ms|forecast)":[^,}]*`).ReplaceAll(text, nil))
+					all.Write(regexp.MustCompile(`"(remaining_ms|expires|forecast)":[^,}]*`).ReplaceAll(text, nil))
 					all.WriteString("\n")
 				}
 			}
 		}
+	}
+	return all.String()
+}
+
+// deadlines is when Vic's leases and sessions end, counted from the end of a lease that nobody touches. What a request shows
+// of that is on the calendar, which does not run as cluster time does: from one entry to the next it may move by a millisecond.
+func (w *world) deadlines() string {
+	w.Helper()
+	var all strings.Builder
+	err := w.engine.Read(w.Context(), func(v core.View) {
+		from := v.Claim(leasehold.DefaultNamespace, "untouched").Lease.Remaining
+		for _, space := range []string{leasehold.DefaultNamespace, word} {
+			resources, _ := v.List(space, "", "", 1000, true)
+			for _, r := range resources {
+				for _, l := range r.Holders {
+					if strings.Contains(fmt.Sprint(l), word) && l.TTL > 0 {
+						fmt.Fprintln(&all, space, l.ID, l.Remaining-from)
+					}
+				}
+			}
+			sessions, _ := v.Sessions(space, "", "", 1000)
+			for _, s := range sessions {
+				if strings.Contains(s.ID, word) {
+					fmt.Fprintln(&all, space, s.ID, s.Remaining-from)
+				}
+			}
+		}
+	})
+	if err != nil || strings.Count(all.String(), "\n") < 2 {
+		w.Fatalf("%q, %v", all.String(), err)
 	}
 	return all.String()
 }

@@ -6,8 +6,8 @@ import "time"
 // the pace of real time, and does not stop while the machine sleeps: a holder that wakes up from
 // suspend must find that its lease has ended.
 //
-// The default is CLOCK_BOOTTIME on Linux. Elsewhere it is Go's own monotonic clock, which stops
-// in suspend on some systems.
+// The default is CLOCK_BOOTTIME on Linux, and CLOCK_MONOTONIC on macOS. Elsewhere it is Go's own
+// monotonic clock, which stops in suspend on some systems.
 type Clock interface {
 	Now() time.Duration
 }

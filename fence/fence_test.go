@@ -144,6 +144,17 @@ func TestAPassTravels(t *testing.T) {
 	}
 }
 
+// Headers that had another pass before, such as those of a request that is made again, keep nothing of it: with the
+// floor of an older pass, a guard would go on to let older holders in.
+func TestAPassReplacesAnother(t *testing.T) {
+	h := http.Header{}
+	fence.Pass{Token: 8, Floor: 6, Resource: "r"}.Set(h)
+	pass(9, 0).Set(h)
+	if got, err := fence.PassOf(h); err != nil || got != pass(9, 0) {
+		t.Errorf("it arrives as %+v, %v", got, err)
+	}
+}
+
 // A pass that was issued for another resource is refused before it changes anything: otherwise
 // a mistyped name would shut the real holder out.
 func TestAPassOfAnotherResourceIsRefused(t *testing.T) {

@@ -20,8 +20,10 @@ const (
 	ResourceHeader = "Leasehold-Resource"
 )
 
-// Set adds the pass to the headers of a request.
+// Set puts the pass into the headers of a request, in the place of another that is there.
 func (p Pass) Set(h http.Header) {
+	h.Del(FloorHeader)
+	h.Del(ResourceHeader)
 	h.Set(TokenHeader, strconv.FormatUint(uint64(p.Token), 10))
 	if p.Floor != 0 && p.Floor != p.Token {
 		h.Set(FloorHeader, strconv.FormatUint(uint64(p.Floor), 10))

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -29,14 +28,21 @@ import (
 // request is nil for streams.
 type ResourceOf func(ctx context.Context, method string, request any) string
 
-// With adds a pass to the calls that are made with the context.
+// With puts a pass into the calls that are made with the context, in the place of another that is there.
 func With(ctx context.Context, pass fence.Pass) context.Context {
 	h := http.Header{}
 	pass.Set(h)
-	for name, values := range h {
-		ctx = metadata.AppendToOutgoingContext(ctx, strings.ToLower(name), values[0])
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	if md == nil {
+		md = metadata.MD{}
 	}
-	return ctx
+	for _, name := range []string{fence.TokenHeader, fence.FloorHeader, fence.ResourceHeader} {
+		md.Delete(name)
+		if h.Get(name) != "" {
+			md.Set(name, h.Get(name))
+		}
+	}
+	return metadata.NewOutgoingContext(ctx, md)
 }
 
 // Unary guards calls with one answer.

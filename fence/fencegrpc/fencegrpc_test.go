@@ -53,6 +53,10 @@ func TestInterceptors(t *testing.T) {
 		_, err := c.Check(ctx, &healthpb.HealthCheckRequest{})
 		return err
 	}
+	again := fencegrpc.With(fencegrpc.With(t.Context(), fence.Pass{Token: 4, Floor: 3}), fence.Pass{Token: 4})
+	if _, err := c.Check(again, &healthpb.HealthCheckRequest{}); err != nil || guard.Floor("disk") != 4 {
+		t.Errorf("a pass in the place of another: %v, and the floor is %d", err, guard.Floor("disk"))
+	}
 	other := fencegrpc.With(t.Context(), fence.Pass{Token: 99, Resource: "other"})
 	if _, err := c.Check(other, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a pass of another resource: %v", err)
@@ -63,6 +67,7 @@ func TestInterceptors(t *testing.T) {
 		says  string
 	}{
 		{0, codes.FailedPrecondition, "no token"},
+		{3, codes.FailedPrecondition, "token 3 is late"},
 		{5, codes.OK, ""},
 		{7, codes.OK, ""},
 		{6, codes.FailedPrecondition, "token 6 is late: token 7 was seen"},

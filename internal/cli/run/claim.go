@@ -123,7 +123,8 @@ func (e *job) doTask(task *client.Task) (child.End, error) {
 	defer cancel()
 	switch {
 	case err != nil && isStopped(err):
-		return end, err // the lease is lost, and the server knows
+		_ = task.Release(ctx) // it was about to end, and may have been renewed since
+		return end, err
 	case err != nil || isAskedToStop(end):
 		return end, errors.Join(err, task.Release(ctx))
 	case end.Code == 0:

@@ -274,16 +274,17 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	defer n.receiving.Unlock()
 	start := time.Now()
 	meta := m.GetSnapshot().GetMetadata()
-	if e := n.engine.Load(); e != nil {
-		e.disk.MakeRoom()
+	e := n.engine.Load()
+	if e == nil {
+		return engine.Unavailable("this server has no cluster yet: try again in a moment")
 	}
-	s, err := n.dir.ReceiveState(meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
+	s, err := e.disk.ReceiveState(meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
 	if err != nil {
 		return err
 	}
 	n.log.Info("received a snapshot from another server", "server", from.Name, "index", meta.GetIndex(), "took",
 		time.Since(start))
-	if e := n.engine.Load(); e != nil && s.State.HasValues() {
+	if s.State.HasValues() {
 		e.fetcher.recheck(meta.GetIndex())
 	}
 	// Only now that the file is durable: raft confirms the snapshot as soon as it has installed

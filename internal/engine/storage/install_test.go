@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"testing"
@@ -77,5 +79,52 @@ func TestAStateThatJustCameIsNotPurged(t *testing.T) {
 	files, _ := os.ReadDir(dir)
 	if len(files) != 3 {
 		t.Fatalf("%d files are left, want those of 5, 9 and 20", len(files))
+	}
+}
+
+// What another server sends replaces no file that this one starts from, whoever is right, and takes no room from the
+// log.
+func TestAStateThatIsOfNoUseIsNotTaken(t *testing.T) {
+	dir := &Dir{Path: t.TempDir()}
+	if err := os.MkdirAll(dir.Snapshots(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &Disk{room: newRoom(Config{SegmentBytes: testSegment, SnapshotEvery: testSegment}, dir)}
+	free := uint64(1 << 40)
+	d.statfs = func(string) (uint64, error) { return free, nil }
+	own := replica.Snapshot{Index: 5, Term: 1, State: core.New()}
+	if _, err := writeState(dir.Snapshots(), own, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.marked.Store(5)
+	d.good.Store(5)
+	before, err := os.ReadFile(stateName(dir.Snapshots(), 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := func(index uint64) *bytes.Buffer {
+		s := replica.Snapshot{Index: index, Term: 1, State: core.New()}
+		if _, err := s.State.Apply(7, 0, []core.Command{lease("r", time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if _, err := writeStateTo(&b, s); err != nil {
+			t.Fatal(err)
+		}
+		return &b
+	}
+	if _, err := d.ReceiveState(5, 1, theirs(5), nil); err == nil {
+		t.Error("it takes another one of the same entry")
+	}
+	if after, _ := os.ReadFile(stateName(dir.Snapshots(), 5)); !bytes.Equal(after, before) {
+		t.Error("its own is gone")
+	}
+	free = testSegment
+	if _, err := d.ReceiveState(9, 1, theirs(9), nil); !errors.Is(err, replica.ErrNoRoom) {
+		t.Errorf("it takes one although the log has no room: %v", err)
+	}
+	free = 1 << 40
+	if s, err := d.ReceiveState(9, 1, theirs(9), nil); err != nil || s.Index != 9 {
+		t.Errorf("it does not take one that it needs: %v", err)
 	}
 }

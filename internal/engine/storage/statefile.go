@@ -190,14 +190,25 @@ func readStateFrom(r io.Reader, name string, index, term uint64) (replica.Snapsh
 }
 
 // ReceiveState makes the state file that another server sends durable, as this one's own are,
-// and reads it back. A damaged one never gets the name of a whole one.
-func (d *Dir) ReceiveState(index, term uint64, body io.Reader, stop <-chan struct{}) (replica.Snapshot, error) {
+// and reads it back. A damaged one never gets the name of a whole one, and none the name of one
+// that this server starts from. It gives up while the log would have no room left.
+func (d *Disk) ReceiveState(index, term uint64, body io.Reader, stop <-chan struct{}) (replica.Snapshot, error) {
+	if newest := d.marked.Load(); index <= newest {
+		return replica.Snapshot{}, fmt.Errorf("it is of entry %d, and this server has one of entry %d", index, newest)
+	}
+	d.MakeRoom()
+	s, err := d.dir.receiveState(index, term, body, &pacedWriter{stop: stop, enough: d.leavesRoom})
+	return s, noRoom(err)
+}
+
+func (d *Dir) receiveState(index, term uint64, body io.Reader, w *pacedWriter) (replica.Snapshot, error) {
 	f, err := os.CreateTemp(d.Snapshots(), "state-*"+partSuffix)
 	if err != nil {
 		return replica.Snapshot{}, err
 	}
 	defer os.Remove(f.Name())
-	_, err = io.Copy(&pacedWriter{file: f, stop: stop}, body)
+	w.file = f
+	_, err = io.Copy(w, body)
 	var s replica.Snapshot
 	if err == nil {
 		s, err = rereadState(f, index, term)

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/engine/replica"
@@ -15,15 +17,22 @@ import (
 // majority decides; a server that differs from it stops, and its data are refused from then on.
 // Where no majority agrees, nobody can tell who is right: then it is logged as an error, and
 // nobody stops.
+//
+// A server that read a snapshot answers nobody before its state was compared: see prove.go of the
+// replica.
 
 const (
 	// sumEvery is how often states are compared, unless that would take more than one part
 	// in sumShare of one processor's time.
-	sumEvery = 10 * time.Minute
+	sumEvery = time.Minute
 	sumShare = 100
 
 	// compareWithin is how long the others have to reach the same place.
-	compareWithin = 2 * time.Minute
+	compareWithin = time.Minute
+
+	// proofEvery is how often a server asks for a comparison that has to prove its state; each
+	// time half as often, as it may be far behind.
+	proofEvery = 5 * time.Second
 
 	// disownAfter is how long a server that differs keeps running, so that the others can ask
 	// for its hash: otherwise they would only see that it is away.
@@ -33,7 +42,7 @@ const (
 // paceSums starts a comparison when one is due. It is called from the node's own goroutine.
 func (e *Engine) paceSums() {
 	now := time.Now()
-	if !e.node.Serving() || len(e.node.Roster().Voters()) < 2 {
+	if !e.node.Serving() || len(e.node.Roster().Members) < 2 {
 		e.sumAt = time.Time{}
 		return
 	}
@@ -46,6 +55,25 @@ func (e *Engine) paceSums() {
 	e.sumAt = now.Add(e.sums.pause())
 	e.node.Step(replica.Reconfigure{Change: replica.Change{Kind: replica.Sum},
 		Done: func(replica.Member, uint64, error) {}})
+}
+
+// paceProof asks the leader for a comparison while this server's own state has to prove itself. A
+// leader does so by itself. It is called from the node's own goroutine.
+func (e *Engine) paceProof() {
+	now := time.Now()
+	switch {
+	case !e.node.Unproven():
+		e.proofAt, e.proofIn = time.Time{}, proofEvery
+		return
+	case e.node.Leads(), e.node.Leader() == 0, now.Before(e.proofAt):
+		return
+	}
+	e.proofAt, e.proofIn = now.Add(e.proofIn), min(2*e.proofIn, sumEvery)
+	e.spawn(func() {
+		ctx, cancel := context.WithTimeout(e.network.ctx, proofEvery)
+		defer cancel()
+		_, _ = e.change(ctx, replica.Change{Kind: replica.Sum})
+	})
 }
 
 // pause is how long to wait between two comparisons.
@@ -97,54 +125,89 @@ func compareSums(roster *replica.Roster, hashes map[uint64]string) (c comparison
 	return c
 }
 
-// sameVersion reports whether all members run the same version. Two versions are meant to write
-// the same state alike; should they ever not, that is a bug of the program, and no server must
-// be lost for it.
-func sameVersion(r *replica.Roster) bool {
-	for _, m := range r.Members {
-		if m.Version != r.Members[0].Version {
-			return false
-		}
-	}
-	return true
+// sameVersion reports whether all members run the version of this server. Two versions are meant to
+// write the same state alike; should they ever not, that is a bug of the program, and no server
+// must be lost for it. The roster may not know yet what was just started: so all are asked.
+func (e *Engine) sameVersion(ctx context.Context, roster *replica.Roster) bool {
+	all := e.askAll(ctx, roster)
+	return !slices.ContainsFunc(roster.Members, func(m replica.Member) bool {
+		return m.ID != e.id && cmp.Or(all[m.ID].Version, m.Version) != e.self.Version
+	})
 }
 
 // compare asks the others for their hashes at an index, and acts on the result.
 func (e *Engine) compare(index uint64, own string) {
 	roster := e.network.current()
-	if len(roster.Voters()) < 2 || !e.sums.comparing.TryLock() {
+	defer e.sums.comparing.Add(-1)
+	if e.sums.comparing.Add(1) > maxSums || len(roster.Members) < 2 {
 		return
 	}
-	defer e.sums.comparing.Unlock()
 	ctx, cancel := context.WithTimeout(e.network.ctx, compareWithin)
 	defer cancel()
 	hashes := map[uint64]string{e.id: own}
-	for _, s := range e.askSums(ctx, roster, index) {
+	c, proven := compareSums(roster, hashes), false
+	for s := range e.eachSum(ctx, roster, index) {
 		if s.Server != e.id {
 			hashes[s.Server] = s.Hash
 		}
+		c = compareSums(roster, hashes)
+		if c.majority == own && !proven {
+			proven = true
+			e.network.post(replica.Compared{Index: index, Settled: true})
+		}
+		if c.majority != "" && c.majority != own {
+			break // whatever the rest say
+		}
 	}
-	if e.network.ctx.Err() != nil {
-		return
+	if e.network.ctx.Err() == nil {
+		e.judge(ctx, verdict{comparison: c, index: index, own: own, roster: roster, hashes: hashes})
 	}
-	c := compareSums(roster, hashes)
-	c.odd = append(c.odd, e.sums.stillOdd(roster, hashes)...)
-	e.watch.compared(c)
-	e.sums.odd.Store(&c.odd)
+}
+
+// A verdict is a comparison with what it was made from.
+type verdict struct {
+	comparison
+	index  uint64
+	own    string
+	roster *replica.Roster
+	hashes map[uint64]string
+}
+
+// judge acts on a comparison.
+func (e *Engine) judge(ctx context.Context, v verdict) {
+	v.odd = append(v.odd, e.sums.stillOdd(v.roster, v.hashes)...)
+	if e.sums.note(v.index, v.odd) {
+		e.watch.compared(v.comparison)
+	}
+	settled := v.majority != "" || v.known == len(v.roster.Voters())
 	switch {
-	case len(c.odd) == 0:
-		e.log.Debug("the states of the servers are the same", "index", index, "servers", c.known)
+	case len(v.odd) == 0:
+		e.log.Debug("the states of the servers are the same", "index", v.index, "servers", v.known)
 	// Somebody else differs, and will find out by itself; or nobody can tell who.
-	case c.majority == "" || c.majority == own:
-		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority",
-			c.majority != "")
-	case !sameVersion(roster):
+	case v.majority == "" || v.majority == v.own:
+		e.log.Error("the states of the servers differ", "index", v.index, "differ", names(v.odd), "majority",
+			v.majority != "")
+	case !e.sameVersion(ctx, v.roster):
 		e.log.Error("the state of this server differs from that of the majority, which runs other versions", "index",
-			index)
+			v.index)
 	default:
 		pause(ctx, disownAfter)
-		e.disown(index)
+		e.disown(v.index)
+		return
 	}
+	e.network.post(replica.Compared{Index: v.index, Settled: settled})
+}
+
+// note keeps who differs, unless a newer comparison has come to an end already.
+func (s *sums) note(index uint64, odd []replica.Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if index < s.judged {
+		return false
+	}
+	s.judged = index
+	s.odd.Store(&odd)
+	return true
 }
 
 // stillOdd returns the members that differed before and have said nothing since. They have

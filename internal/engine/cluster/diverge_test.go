@@ -3,10 +3,12 @@ package cluster
 import (
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,4 +166,129 @@ func BenchmarkSum(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/leases, "ns/lease")
+}
+
+// snapshots waits until a server has a snapshot that holds what it did before.
+func (s *site) snapshots(e *Engine) {
+	s.t.Helper()
+	if err := e.inspect(s.t.Context(), func(n *replica.Node) { n.SnapshotNext() }); err != nil {
+		s.t.Fatal(err)
+	}
+	was := uint64(0)
+	look := func(n *replica.Node) { was = n.Statistics().Snapshots }
+	if err := e.inspect(s.t.Context(), look); err != nil {
+		s.t.Fatal(err)
+	}
+	s.do(s.leader(), lease("snapshot-of-"+e.self.Name, time.Hour))
+	s.await("a snapshot of "+e.self.Name, func() bool {
+		taken := uint64(0)
+		_ = e.inspect(s.t.Context(), func(n *replica.Node) { taken = n.Statistics().Snapshots })
+		return taken > was
+	})
+}
+
+// A server whose snapshot holds another state finds out before it answers anybody.
+func TestASnapshotThatDiffersIsNeverServed(t *testing.T) {
+	inVirtualTime(t, aSnapshotThatDiffersIsNeverServed)
+}
+
+func aSnapshotThatDiffersIsNeverServed(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	bad := s.spoil()
+	s.do(s.leader(), lease("r", time.Hour))
+	s.snapshots(bad)
+	name := bad.self.Name
+	s.stop(name)
+	_, err := s.start(name, s.listen(name), Config{})
+	if err == nil || !strings.Contains(err.Error(), "the state of this server was another than that of the majority") {
+		t.Fatalf("it serves: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.dirs[name], "diverged")); err != nil {
+		t.Error(err)
+	}
+	s.do(s.leader(), lease("later", time.Hour))
+}
+
+// Servers that start together compare their states with each other: nobody has been serving.
+func TestAllStartAgainFromSnapshots(t *testing.T) { inVirtualTime(t, allStartAgainFromSnapshots) }
+
+func allStartAgainFromSnapshots(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	s.do(s.leader(), lease("r", time.Hour))
+	for _, name := range []string{"n1", "n2", "n3"} {
+		s.snapshots(s.engines[name])
+	}
+	s.restart("n1", "n2", "n3")
+	if n := s.holds(s.leader(), "r"); n != 1 {
+		t.Errorf("%d hold it", n)
+	}
+	// Two of them are a majority.
+	for _, name := range []string{"n1", "n2", "n3"} {
+		s.stop(name)
+	}
+	began := time.Now()
+	s.startAll("n1", "n3")
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	s.do(s.leader(), lease("later", time.Hour))
+}
+
+func (s *site) restart(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		s.stop(name)
+	}
+	s.startAll(names...)
+}
+
+// startAll starts servers that have data, all at once.
+func (s *site) startAll(names ...string) {
+	s.t.Helper()
+	listeners := map[string]net.Listener{}
+	for _, name := range names {
+		listeners[name] = s.listen(name)
+	}
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() {
+			if _, err := s.start(name, listeners[name], Config{}); err != nil {
+				s.t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	if s.t.Failed() {
+		s.t.FailNow()
+	}
+}
+
+// Two that differ cannot tell who is right: they serve, and say so.
+func TestTwoThatDifferStartAgain(t *testing.T) { inVirtualTime(t, twoThatDifferStartAgain) }
+
+func twoThatDifferStartAgain(t *testing.T, s *site) {
+	s.begin("n1", "n2")
+	bad := s.spoil()
+	s.do(s.leader(), lease("r", time.Hour))
+	s.snapshots(bad)
+	s.restart("n1", "n2")
+	for name, e := range s.engines {
+		if w := e.Warnings(); len(w) != 1 || !strings.Contains(w[0], "the states of the servers differ (n1, n2)") {
+			t.Errorf("%s warns %q", name, w)
+		}
+	}
+	s.do(s.leader(), lease("later", time.Hour))
+}
+
+// One that is alone has nobody to be compared with.
+func TestOneStartsAgainFromItsSnapshot(t *testing.T) { inVirtualTime(t, oneStartsAgainFromItsSnapshot) }
+
+func oneStartsAgainFromItsSnapshot(t *testing.T, s *site) {
+	s.begin("n1")
+	s.do(s.leader(), lease("r", time.Hour))
+	s.snapshots(s.engines["n1"])
+	s.restart("n1")
+	if n := s.holds(s.leader(), "r"); n != 1 {
+		t.Errorf("%d hold it", n)
+	}
 }

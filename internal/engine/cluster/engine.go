@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,6 +78,8 @@ type Engine struct {
 	tick     int
 	gaveAt   time.Time // when it last looked for a leader with more room
 	sumAt    time.Time // when it has the states compared next, as the leader
+	proofAt  time.Time // when it asks for a comparison next, to prove its own state
+	proofIn  time.Duration
 	workers  sync.WaitGroup
 
 	level        atomic.Uint64 // of the state
@@ -145,10 +148,15 @@ var _ engine.Warner = (*Engine)(nil)
 
 // Warnings returns what somebody should look at, although the server works.
 func (e *Engine) Warnings() []string {
+	var all []string
 	if lack := e.disk.Lack(); lack != "" {
-		return []string{lack}
+		all = append(all, lack)
 	}
-	return nil
+	if odd := e.sums.odd.Load(); odd != nil && len(*odd) > 0 {
+		all = append(all, fmt.Sprintf("the states of the servers differ (%s): see leasehold cluster status",
+			strings.Join(names(*odd), ", ")))
+	}
+	return all
 }
 
 // waitForLead waits until another server may lead, or for a moment. It reports whether trying

@@ -55,6 +55,7 @@ func (e *Engine) step(event replica.Event) {
 // lookAround does what is due once in a while: metrics each tick, the rest each second.
 func (e *Engine) lookAround() {
 	e.watch.node(e.node.Statistics())
+	e.paceProof()
 	if e.tick++; e.tick%10 != 0 {
 		return
 	}

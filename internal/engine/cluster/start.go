@@ -82,7 +82,7 @@ func (e *Engine) awaitReady(ctx context.Context) error {
 		case isClosed(e.stopped):
 			return err
 		}
-		e.log.Info("waiting for a majority of the servers", "not_connected", e.network.missing())
+		e.log.Info("waiting for a majority of the servers", "not_connected", e.network.missing(), "err", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (e *Engine) makeNode(c Config, found *storage.Recovered) (err error) {
 		Begin: e.beginWith(found), Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log,
 		SnapshotEvery: c.SnapshotEvery, SnapshotSize: found.Size, Caps: firstCaps(c.Caps),
-		Changed: e.network.changed, Leveled: e.leveled, Summed: e.summed, Watch: e.applied,
+		Changed: e.network.changed, Leveled: e.leveled, Compare: true, Summed: e.summed, Watch: e.applied,
 		Complete: e.network.complete,
 	})
 	if err == nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,7 +30,8 @@ type sums struct {
 	pending atomic.Int64 // how many are still to do
 
 	took      time.Duration                    // by the newest of them; guarded by mu
-	comparing sync.Mutex                       // one at a time
+	comparing atomic.Int64                     // how many comparisons are under way
+	judged    uint64                           // place of the newest comparison that came to an end; guarded by mu
 	odd       atomic.Pointer[[]replica.Member] // whose states differed when they were last compared; nil: they were not
 }
 
@@ -118,17 +120,31 @@ func (e *Engine) sumOf(ctx context.Context, id, index uint64) (string, error) {
 
 // askSums returns the hashes of all members at an index, as far as they come in time.
 func (e *Engine) askSums(ctx context.Context, roster *replica.Roster, index uint64) []engine.Sum {
-	all := make([]engine.Sum, len(roster.Members))
+	all := make([]engine.Sum, 0, len(roster.Members))
+	for s := range e.eachSum(ctx, roster, index) {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b engine.Sum) int { return cmp.Compare(a.Server, b.Server) })
+	return all
+}
+
+// eachSum brings the hashes of all members at an index as they come, or why they do not.
+func (e *Engine) eachSum(ctx context.Context, roster *replica.Roster, index uint64) <-chan engine.Sum {
+	all := make(chan engine.Sum, len(roster.Members))
 	var asked sync.WaitGroup
-	for i, m := range roster.Members {
+	for _, m := range roster.Members {
 		asked.Go(func() {
-			all[i] = engine.Sum{Server: m.ID, Name: m.Name}
+			s := engine.Sum{Server: m.ID, Name: m.Name}
 			hash, err := e.sumOf(ctx, m.ID, index)
-			if all[i].Hash = hash; err != nil {
-				all[i].Err = err.Error()
+			if s.Hash = hash; err != nil {
+				s.Err = err.Error()
 			}
+			all <- s
 		})
 	}
-	asked.Wait()
+	go func() {
+		asked.Wait()
+		close(all)
+	}()
 	return all
 }

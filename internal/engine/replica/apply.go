@@ -131,7 +131,9 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	// Before any watcher or caller: the journal hears of it here, and what was answered must
 	// not be missing there.
 	n.watch(e, entry, result, false)
-	n.feed.Publish(n.state.View(0), result.Events)
+	if !n.Unproven() {
+		n.feed.Publish(n.state.View(0), result.Events)
+	}
 	n.answer(b, result.Answers)
 	if i := slices.IndexFunc(entry.Commands, isLead); i >= 0 {
 		n.served(entry.Commands[i].(*core.Lead), e.GetTerm())

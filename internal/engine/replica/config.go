@@ -49,7 +49,11 @@ type Config struct {
 
 	// Changed, if not nil, is called from Step when the roster has changed.
 	Changed func(*Roster)
-	// Summed, if not nil, is called from Step when an entry of Sum is applied.
+	// Compare says that somebody compares the states of the nodes, and gives the node Compared:
+	// a state from a snapshot is not used before.
+	Compare bool
+	// Summed, if not nil, is called from Step when an entry of Sum is applied that came after
+	// the start.
 	Summed func(index uint64, frozen *core.State)
 
 	// Complete reports whether another member has all large values that its state names; nil:

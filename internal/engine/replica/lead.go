@@ -63,7 +63,7 @@ func (n *Node) follow(s *raft.SoftState) {
 		return
 	}
 	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving, n.lead.givingTo = leader, false, false, false, 0
-	n.lead.term = n.hard.GetTerm()
+	n.lead.term, n.proof.asked = n.hard.GetTerm(), 0
 	n.elected()
 	n.ticking = false
 	if n.unplaced != nil {
@@ -93,6 +93,10 @@ func (n *Node) campaignAlone() {
 // when raft's own first entry of the term is applied: only then everything that
 // earlier leaders stamped is known here.
 func (n *Node) takeLead() {
+	if n.Unproven() {
+		return // once it has proven itself
+	}
+	n.proof.open = false // it is alone, and stays what others are compared with
 	mono := n.clock.Monotonic()
 	now := n.resumeTime(mono)
 	n.lead.offset = time.Duration(now) - mono
@@ -115,7 +119,8 @@ func (n *Node) takeLead() {
 }
 
 // leadAgain proposes Lead once more if raft did not take it, which it does not while it
-// hands the lead over. That may come to nothing, and then this node leads on.
+// hands the lead over: that may come to nothing, and then this node leads on. Or if the state
+// had to prove itself first.
 func (n *Node) leadAgain() {
 	if n.Leads() && n.lead.ready && !n.lead.fixed && n.unplaced == nil {
 		n.takeLead()

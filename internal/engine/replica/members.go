@@ -123,11 +123,15 @@ func (n *Node) acceptChange(e Reconfigure) {
 // change proposes the next change, when there is none in flight. What an earlier leader
 // left open is settled first.
 func (n *Node) change() {
-	if !n.lead.serving || n.lead.dropped || n.changes.placed != 0 {
+	if !n.lead.serving && !n.hasToProve() || n.lead.dropped || n.changes.placed != 0 {
 		return
 	}
 	if s := n.raft.BasicStatus(); s.RaftState != raft.StateLeader || s.HardState.GetTerm() != n.lead.term {
 		return // the lead was lost, which is about to be known
+	}
+	if !n.lead.serving {
+		n.prove()
+		return
 	}
 	// An earlier leader may have proposed the change and lost the lead before it settled it.
 	if n.roster.Open != 0 {
@@ -183,6 +187,9 @@ func (n *Node) placeChange(entries []*raftpb.Entry) {
 		if e.GetType() == raftpb.EntryConfChange && e.GetTerm() == n.lead.term {
 			n.changes.placed = e.GetIndex()
 		}
+	}
+	if n.changes.placed == 0 {
+		n.proof.asked = 0
 	}
 	if n.changes.placed == 0 && n.changes.current != nil {
 		// Raft allows one unapplied change at a time. It knows of one that is not applied here
@@ -240,7 +247,8 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 		n.log.Info("the members changed", "change", c.Kind, "server", c.Member.ID, "name", c.Member.Name)
 	}
 	n.adopt(next)
-	if c.Kind == Sum && n.config.Summed != nil {
+	// What the log had at the start was compared when it was new, and the others may have forgotten it.
+	if c.Kind == Sum && news && n.config.Summed != nil {
 		n.config.Summed(e.GetIndex(), n.state.Freeze())
 	}
 	if ours && c.Kind != settle {

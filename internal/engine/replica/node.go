@@ -68,6 +68,7 @@ type Node struct {
 
 	expelled bool // it failed because of what others decided, and not because of its disk
 
+	proof   proof
 	lead    leadership
 	waiting []Call // for somebody to lead
 	inbox   []Call
@@ -130,6 +131,7 @@ func New(c Config) (*Node, error) {
 	n.snapshot.previous, n.snapshot.size = c.Applied, c.SnapshotSize
 	n.persisted, _ = c.Storage.LastIndex()
 	n.known = n.persisted
+	n.beginProof(c.Applied)
 	n.lead.received, n.mistaken.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
 	// PreVote: a server that was cut off must not depose a working leader when it comes back.
 	// CheckQuorum: a leader that hears from no majority steps down. ReadOnlySafe: a read asks a
@@ -285,6 +287,8 @@ func (n *Node) take(e Event) bool {
 		n.saved(e)
 	case JournalFailed:
 		n.fail(e.Err)
+	case Compared:
+		n.compared(e)
 	case Stop:
 		n.stop()
 	}

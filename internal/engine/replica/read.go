@@ -144,6 +144,9 @@ func (n *Node) tickReads() {
 
 // unanswered says why callers got no answer, by what this node knows.
 func (n *Node) unanswered() string {
+	if n.Unproven() {
+		return "the state of this server was not compared with that of the others yet"
+	}
 	switch leader := n.lead.known; leader {
 	case 0:
 		return "no leader is known"
@@ -210,7 +213,9 @@ func (n *Node) serveReads() {
 }
 
 // readable reports whether there are reads whose index the state has reached.
-func (n *Node) readable() bool { return len(n.answered) > 0 && n.answered[0].index <= n.applied }
+func (n *Node) readable() bool {
+	return len(n.answered) > 0 && n.answered[0].index <= n.applied && !n.Unproven()
+}
 
 // sinceStamp is how long ago the last stamp was. It is for display only ("remaining" in a
 // read): no decision depends on it.

@@ -219,7 +219,12 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 	maps.DeleteFunc(n.lead.arrivals, func(i uint64, _ time.Duration) bool { return i <= index })
 	n.overtaken(index)
 	n.superseded(a.term)
-	n.feed.PublishAll(n.state.View(0))
+	if n.beginProof(index); n.Unproven() {
+		// What is answered from the log would be answered from this state.
+		n.dropRelays(engine.Undecided("this server got its state anew: ask again with the same id"))
+	} else {
+		n.feed.PublishAll(n.state.View(0))
+	}
 	n.statistics.Installed++
 	if a.roster != nil {
 		n.adopt(a.roster)

@@ -45,7 +45,7 @@ func (n *Node) wait(calls []Call) {
 func (n *Node) handOn() {
 	calls, leader := n.waiting, n.lead.known
 	switch {
-	case len(calls) == 0:
+	case len(calls) == 0, n.Unproven():
 	case n.lead.serving:
 		n.waiting = nil
 		n.inbox = append(n.inbox, calls...)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -41,13 +42,14 @@ type bridge struct {
 	registered string // the file that says that the agent is here
 }
 
-// newBridge returns a bridge for an agent. One without a name gets that of its process, which nobody has again soon:
-// two agents must never be taken for one, or both would be told that they hold the same lease.
+// newBridge returns a bridge for an agent. One without a name gets that of its process, with a number that nobody else
+// has: two agents must never be taken for one, or both would be told that they hold the same lease. The process alone
+// does not do: containers may share the name of a host, and each begins to count its processes anew.
 func newBridge(a *cli.App, p *place, name string) *bridge {
 	b := &bridge{app: a, place: p, name: name, kept: name != "",
 		progress: map[string]func(*sdk.ProgressNotificationParams){}}
 	if !b.kept {
-		b.name = fmt.Sprintf("%s:%d", cli.Person(), os.Getpid())
+		b.name = fmt.Sprintf("%s:%d-%06d", cli.Person(), os.Getpid(), rand.N(1_000_000))
 	}
 	return b
 }

@@ -46,3 +46,11 @@ func TestACallEndsInTime(t *testing.T) {
 		_ = serving.Wait()
 	})
 }
+
+// Two processes may have the same number on hosts of the same name, as in containers.
+func TestNoTwoAgentsHaveOneName(t *testing.T) {
+	name := func() string { return newBridge(nil, nil, "").name }
+	if one, other := name(), name(); one == other {
+		t.Errorf("both are %s", one)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -28,6 +29,7 @@ func (d *Door) filter() engine.Filter {
 type reader struct {
 	watcher *engine.Watcher
 	held    *leasehold.Event // the first of the next batch
+	ended   bool             // there was nothing more when it looked last
 }
 
 // read returns the next batch, and a channel that is closed when there is more; nil: there may be more already.
@@ -54,18 +56,24 @@ func (r *reader) read() (batch []*leasehold.Event, more <-chan struct{}, err err
 		add(e)
 		return true
 	})
+	r.ended = more != nil
 	if len(batch) > 0 || r.held != nil {
 		more = nil
 	}
 	return batch, more, err
 }
 
-// at is how far the reader is: it has returned everything up to there.
+// at is how far the reader is: it has returned everything up to there. What happens at one revision is known at once,
+// so a reader that has come to the end has all of it. Where it has come to does not depend on where it began.
 func (r *reader) at() engine.Position {
-	if r.held != nil {
-		return engine.Position{Revision: r.held.Revision - 1, N: ^uint32(0)}
+	at := r.watcher.At()
+	switch {
+	case r.held != nil:
+		return engine.Position{Revision: r.held.Revision - 1, N: core.AllOf}
+	case r.ended:
+		at.N = core.AllOf
 	}
-	return r.watcher.At()
+	return at
 }
 
 // A group is the watches of a stream that have seen all that happened. They share one reader, and each event finds

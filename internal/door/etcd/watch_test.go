@@ -52,6 +52,33 @@ func TestProgressNotify(t *testing.T) {
 	})
 }
 
+// A watch from a revision that is long past has caught up once it has shown what happened since: it says how far it is
+// when its client asks, and whenever it wants to know, also if nothing happens any more.
+func TestProgressOfWatchFromThePast(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first := w.put("k", "1", 0).Header.Revision
+		w.put("k", "2", 0)
+		newest := w.put("elsewhere", "", 0).Header.Revision
+		stream := w.follow(w.watch, &pb.WatchCreateRequest{Key: []byte("k"), StartRevision: first, ProgressNotify: true})
+		answer, err := stream.Recv()
+		w.must(err)
+		if len(answer.Events) != 2 {
+			t.Fatalf("it begins with %v", answer)
+		}
+		w.settle()
+		asked := time.Now()
+		w.must(stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{
+			ProgressRequest: &pb.WatchProgressRequest{}}}))
+		for _, id := range []int64{noWatch, 0} {
+			answer, err = stream.Recv()
+			w.must(err)
+			if len(answer.Events) != 0 || answer.WatchId != id || answer.Header.Revision != newest {
+				t.Errorf("after %v it says %v, want that watch %d is at revision %d", time.Since(asked), answer, id, newest)
+			}
+		}
+	})
+}
+
 // What happened at one revision comes in several messages, if it is much and the client wants it so: all but the last
 // say that more follows. Other clients get it in one.
 func TestFragments(t *testing.T) {

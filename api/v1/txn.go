@@ -15,7 +15,7 @@ type TxnRequest struct {
 }
 
 // A Compare compares one field of a record, or of the lease on a resource. A record that does
-// not exist has revisions and version 0; a resource that nobody holds has token 0 and id "".
+// not exist has revisions and version 0, session "", and no value; a resource that nobody holds has token 0 and id "".
 type Compare struct {
 	Record   string `json:"record,omitempty"`   // a path; or
 	Resource string `json:"resource,omitempty"` // a path

@@ -382,7 +382,7 @@ func (m *model) holds(sp *modelSpace, c core.Compare) bool {
 	order := number - int(c.Number)
 	if c.What == core.RecordValue || c.What == core.RecordSession || c.What == core.LeaseID {
 		order = strings.Compare(text, c.Text)
-		if none {
+		if none && c.What == core.RecordValue {
 			return false
 		}
 	}

@@ -201,7 +201,7 @@ func recordHolds(now *leasehold.Record, c *Compare) bool {
 	case RecordLease:
 		return found && related(r.Lease, c.Is, c.Text)
 	}
-	return found && related(r.Session, c.Is, c.Text)
+	return related(r.Session, c.Is, c.Text)
 }
 
 // leaseHolds compares the lease with the smallest token on a resource. If nobody holds it,

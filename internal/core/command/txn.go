@@ -34,8 +34,8 @@ type Compare struct {
 // What a Compare looks at.
 type What uint8
 
-// A record that is not there has zero for its revisions and its version, and its value
-// and session are like nothing: no comparison of them holds. A resource that nobody
+// A record that is not there has zero for its revisions and its version, is bound to no session, and its value
+// is like nothing: no comparison of it holds. A resource that nobody
 // holds has zero for its token and floor, and no lease. The log numbers them: add at
 // the end only.
 const (

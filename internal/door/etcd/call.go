@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/grpcconn"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -258,6 +259,15 @@ func (d *Door) calmly(ctx context.Context, try func() error) error {
 			return err
 		}
 	}
+}
+
+// local returns a context whose reads ask no other server, so that they go on without a leader, and may be stale. Where
+// access is on it is ctx: without a leader nobody knows who may still read.
+func (d *Door) local(ctx context.Context) context.Context {
+	if d.backend.AccessOn() {
+		return ctx
+	}
+	return engine.WithStale(ctx)
 }
 
 // read looks at the state.

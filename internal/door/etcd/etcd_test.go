@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -31,6 +33,8 @@ import (
 type world struct {
 	*testing.T
 	engine *memory.Engine
+	// leaderless is true while the server has nobody to ask what others were answered.
+	leaderless atomic.Bool
 	pipe   *doortest.Pipe
 	ctx    context.Context
 	door   *Door
@@ -45,13 +49,26 @@ type world struct {
 	health      grpc_health_v1.HealthClient
 }
 
+// A server is an engine that can lose its leader.
+type server struct {
+	*memory.Engine
+	leaderless *atomic.Bool
+}
+
+func (s *server) Read(ctx context.Context, fn func(core.View)) error {
+	if s.leaderless.Load() && !engine.IsStale(ctx) {
+		return engine.Unavailable("no leader is known")
+	}
+	return s.Engine.Read(ctx, fn)
+}
+
 func inWorld(t *testing.T, story func(*world)) { inWorldWith(t, door.Options{}, story) }
 
 func inWorldWith(t *testing.T, options door.Options, story func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, engine: memory.Start(engine.NewGoClock()), pipe: doortest.NewPipe(), ctx: t.Context()}
-		b := door.NewBackend(w.engine, options)
+		b := door.NewBackend(&server{w.engine, &w.leaderless}, options)
 		w.door = New(b, Config{})
 		host := door.NewOwnHost(b, door.HostConfig{}, w.door.Port(""))
 		ctx, stop := context.WithCancel(context.Background())
@@ -268,6 +285,44 @@ func TestWatch(t *testing.T) {
 		w.must(err)
 		if answer.WatchId != now.WatchId || len(answer.Events) != 1 || string(answer.Events[0].Kv.Value) != "2" {
 			t.Errorf("after the cancel the other watch shows %v", answer)
+		}
+	})
+}
+
+// Without a leader a server goes on to show what it has to who asks for no more: by serializable reads, and by watches,
+// which show the rest when it comes.
+func TestWithoutLeader(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first := w.put("a", "1", 0).Header.Revision
+		w.put("a", "2", 0)
+		w.leaderless.Store(true)
+		_, err := w.kv.Range(w.ctx, &pb.RangeRequest{Key: []byte("a")})
+		w.is(err, rpctypes.ErrGRPCNoLeader)
+		for revision, want := range map[int64]string{0: "2", first: "1"} {
+			answer, err := w.kv.Range(w.ctx, &pb.RangeRequest{Key: []byte("a"), Serializable: true, Revision: revision})
+			w.must(err)
+			if len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != want {
+				t.Errorf("at revision %d it reads %v, want %s", revision, answer.Kvs, want)
+			}
+		}
+		past := w.follow(w.watch, &pb.WatchCreateRequest{Key: []byte("a"), StartRevision: first})
+		answer, err := past.Recv()
+		w.must(err)
+		if len(answer.Events) != 2 {
+			t.Errorf("a watch from the past shows %v", answer.Events)
+		}
+		now := w.follow(w.watch, &pb.WatchCreateRequest{Key: []byte("a")})
+		w.must(now.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{
+			ProgressRequest: &pb.WatchProgressRequest{}}}))
+		if answer, err = now.Recv(); err != nil || answer.Header.Revision != first+1 {
+			t.Errorf("its progress is %v, %v", answer, err)
+		}
+		w.leaderless.Store(false)
+		w.put("a", "3", 0)
+		for _, stream := range []pb.Watch_WatchClient{past, now} {
+			if answer, err = stream.Recv(); err != nil || len(answer.Events) != 1 {
+				t.Errorf("it goes on with %v, %v", answer, err)
+			}
 		}
 	})
 }

@@ -31,6 +31,9 @@ func (s kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeRespo
 		return nil, err
 	}
 	callOf(ctx).about(string(r.Key), "")
+	if r.Serializable {
+		ctx = s.local(ctx)
+	}
 	found, err := s.find(ctx, r)
 	if err != nil {
 		return nil, err

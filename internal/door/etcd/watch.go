@@ -100,7 +100,8 @@ func (s watchServer) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, pb.W
 	defer cancel()
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
-	w := &watchStream{Door: s.Door, ctx: ctx, stream: stream, all: map[int64]*watched{}}
+	// A watch is complete whatever the server that has it knows when it begins.
+	w := &watchStream{Door: s.Door, ctx: s.local(ctx), stream: stream, all: map[int64]*watched{}}
 	w.slow = time.AfterFunc(slowTime, w.cut)
 	w.slow.Stop()
 	err = s.streamEnded(ctx, w.run())

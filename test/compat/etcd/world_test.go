@@ -180,7 +180,6 @@ var differences = map[string]string{
 	"hash":                           "states are compared by leasehold cluster",
 	"least ttl":                      "a TTL is granted as it is asked for; etcd raises it to 2 s or more",
 	"largest ttl":                    "no session lasts longer than 30 days",
-	"lease of nothing":               "a comparison of the lease of a key that is not there never holds",
 }
 
 func compareLines(t *testing.T, want, got []string, name string) {

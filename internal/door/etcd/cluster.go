@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"hash/fnv"
+	"net"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -73,7 +75,7 @@ type clusterServer struct {
 	*Door
 }
 
-// MemberList lists the servers. Each speaks etcd at the address at which it serves all clients.
+// MemberList lists the servers.
 func (s clusterServer) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	outlook, err := s.outlook(ctx)
 	if err != nil {
@@ -85,12 +87,39 @@ func (s clusterServer) MemberList(ctx context.Context, _ *pb.MemberListRequest) 
 		if server.Peer != "" {
 			m.PeerURLs = []string{"http://" + server.Peer}
 		}
-		if server.Client != "" {
-			m.ClientURLs = []string{server.Client}
-		}
+		m.ClientURLs = s.clientURLs(server, outlook.Self)
 		answer.Members = append(answer.Members, m)
 	}
 	return answer, nil
+}
+
+// clientURLs returns where clients of etcd reach a server. Each speaks etcd at the address at which it serves all
+// clients; of a port for etcd alone, a server knows its own.
+func (d *Door) clientURLs(server engine.Server, self uint64) []string {
+	if server.Client == "" {
+		return nil
+	}
+	all, err := url.Parse(server.Client)
+	if err != nil || server.ID != self {
+		return []string{server.Client}
+	}
+	for _, e := range d.backend.Entrances() {
+		if e.Kind.Name != doorName || e.Own == "" || loopback(e.Own) && !loopback(all.Host) {
+			continue
+		}
+		return []string{all.Scheme + "://" + e.At(server.Client)}
+	}
+	return []string{server.Client}
+}
+
+// loopback reports whether an address is one that only this machine reaches.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 type maintenanceServer struct {
@@ -110,8 +139,8 @@ func (s maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*pb
 		revision = s.known()
 	}
 	// There is no database whose size could be told, and etcdctl divides by it.
-	answer := &pb.StatusResponse{Header: s.header(revision), Version: version.Version, Leader: outlook.Leader,
-		RaftTerm: outlook.Term, DbSize: 1, DbSizeInUse: 1}
+	answer := &pb.StatusResponse{Header: s.header(revision), Version: version.Version,
+		StorageVersion: clusterVersion, Leader: outlook.Leader, RaftTerm: outlook.Term, DbSize: 1, DbSizeInUse: 1}
 	if err != nil || !outlook.Confirmed {
 		answer.Errors = append(answer.Errors, "etcdserver: no leader")
 	}

@@ -35,10 +35,10 @@ type world struct {
 	engine *memory.Engine
 	// leaderless is true while the server has nobody to ask what others were answered.
 	leaderless atomic.Bool
-	pipe   *doortest.Pipe
-	ctx    context.Context
-	door   *Door
-	stop   func() // the server; it drains
+	pipe       *doortest.Pipe
+	ctx        context.Context
+	door       *Door
+	stop       func() // the server; it drains
 
 	kv          pb.KVClient
 	lease       pb.LeaseClient

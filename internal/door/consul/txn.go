@@ -159,12 +159,14 @@ func (t *transaction) step() (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if what != "" {
-			t.failures = []txnError{{i, what}}
-			return true, nil
+		if what != "" { // the others are tried all the same, so that all that fail are told
+			t.failures = append(t.failures, txnError{i, what})
 		}
 	}
-	if !t.changes {
+	switch {
+	case len(t.failures) > 0:
+		return true, t.failLocks(nil)
+	case !t.changes:
 		return true, nil
 	}
 	return t.commit()

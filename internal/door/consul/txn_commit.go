@@ -107,35 +107,52 @@ func (t *transaction) put(key string, d *draft) (core.Op, error) {
 	return op, nil
 }
 
-// refused decides which lock could not be had. If none was asked for, the refusal stands.
+// refused decides which locks could not be had. If none was asked for, the refusal stands.
 func (t *transaction) refused(refusal error) (done bool, err error) {
 	e := door.Coded(refusal)
-	for i := range t.ops {
-		op := &t.ops[i]
-		if op.Verb != verbLock || t.drafts[op.Key].lock != takes {
-			continue
-		}
-		used, err := t.inUse(op.Key)
-		if err != nil {
-			return false, err
-		}
-		what := ""
-		switch {
-		case used.Holding == 0 && !used.AvailableAt.IsZero():
-			what = fmt.Sprintf("failed to lock key %q due to lock delay", op.Key)
-		case used.Holding > 0 || used.Waiting > 0, e.Lease != nil && e.Lease.Resource == op.Key:
-			what = fmt.Sprintf("failed to lock key %q, lock is already held", op.Key)
-		default:
-			continue
-		}
-		t.failures = []txnError{{i, what}}
+	switch err := t.failLocks(e.Lease); {
+	case err != nil:
+		return false, err
+	case len(t.failures) > 0:
 		return true, nil
-	}
-	if e.Code == leasehold.Held && t.tries < maxTries {
+	case e.Code == leasehold.Held && t.tries < maxTries:
 		t.tries++
 		return false, nil // it is free by now
 	}
 	return false, refusal
+}
+
+// failLocks adds, to the operations that fail, those that take a lock which cannot be had: because of other doors, or of
+// what the engine was told is in the way, if it was asked.
+func (t *transaction) failLocks(inTheWay *leasehold.Lease) error {
+	for i := range t.ops {
+		op, d := &t.ops[i], t.drafts[t.ops[i].Key]
+		if op.Verb != verbLock || d.lock != takes || t.failed(i) {
+			continue
+		}
+		used, err := t.inUse(op.Key)
+		if err != nil {
+			return err
+		}
+		handed := d.was != nil && d.was.Lease != "" // by a session that unlocks it in the same transaction
+		switch {
+		case used.Holding == 0 && !used.AvailableAt.IsZero():
+			t.fail(i, "failed to lock key %q due to lock delay", op.Key)
+		case !handed && (used.Holding > 0 || used.Waiting > 0), inTheWay != nil && inTheWay.Resource == op.Key:
+			t.fail(i, "failed to lock key %q, lock is already held", op.Key)
+		}
+	}
+	slices.SortFunc(t.failures, func(a, b txnError) int { return a.OpIndex - b.OpIndex })
+	return nil
+}
+
+func (t *transaction) fail(i int, format string, args ...any) {
+	t.failures = append(t.failures, txnError{i, fmt.Sprintf(format, args...)})
+}
+
+// failed reports whether an operation is among those that fail.
+func (t *transaction) failed(i int) bool {
+	return slices.ContainsFunc(t.failures, func(f txnError) bool { return f.OpIndex == i })
 }
 
 // maxTries is how often a lock is tried again that nothing visible was in the way of.

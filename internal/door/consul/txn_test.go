@@ -101,6 +101,32 @@ func TestTransactions(t *testing.T) {
 	b.txn("delete none").is(`{"Results":[],"Errors":null}`)
 }
 
+// All operations that fail are told, those after the first too, and what those that do not fail would have left is seen
+// by the ones after them.
+func TestTransactionsTellAllThatFails(t *testing.T) {
+	inTime(t, func(t *testing.T, b *bench) {
+		ann, bob := b.open(short), b.open("")
+		b.txn("set a  1", "lock late "+ann).expect(200)
+		b.ask("PUT /v1/session/destroy/"+ann, "").is("true")
+		b.do(&core.Acquire{Namespace: leasehold.DefaultNamespace, Resource: "n", ID: "native", Holder: "worker", TTL: time.Hour})
+		got := b.txn("lock n "+bob, "set new  1", "cas a 99 2", "check-not-exists new", "lock late "+bob, "get none", "get a",
+			"lock free "+bob)
+		want := `{"Results":null,"Errors":[{"OpIndex":0,"What":"failed to lock key \"n\", lock is already held"},` +
+			`{"OpIndex":2,"What":"failed to set key \"a\", index is stale"},{"OpIndex":3,"What":"key \"new\" exists"},` +
+			`{"OpIndex":4,"What":"failed to lock key \"late\" due to lock delay"},` +
+			`{"OpIndex":5,"What":"key \"none\" doesn't exist"}]}`
+		if got.status != 409 || strings.TrimSpace(got.body) != want {
+			t.Errorf("the answer is %d %s, want\n%s", got.status, got.body, want)
+		}
+		b.ask("GET /v1/kv/new", "").expect(404)
+		got = b.txn("lock late "+bob, "lock free "+bob, "lock n "+bob)
+		if want := `"Errors":[{"OpIndex":0,`; got.status != 409 || !strings.Contains(got.body, want) ||
+			!strings.Contains(got.body, `{"OpIndex":2,"What":"failed to lock key \"n\", lock is already held"}`) {
+			t.Errorf("of three locks the answer is %d %s", got.status, got.body)
+		}
+	})
+}
+
 // Each operation sees what those before it left.
 func TestTransactionsDoOneAfterTheOther(t *testing.T) {
 	b := newBench(t, Config{})

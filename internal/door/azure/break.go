@@ -10,10 +10,13 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// breakLease ends a lease for anybody who asks, after a period. Breaking again can only shorten it.
-func (t *leaseTarget) breakLease(bool) (bool, error) {
+// breakLease ends a lease for anybody who asks, after a period. Breaking again can only shorten it. A break names no
+// lease: one whose earlier try may have happened is about the lease that it found then, and not about the next one.
+func (t *leaseTarget) breakLease(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
+	case tried && t.broke != 0 && l.token != t.broke:
+		return t.broken(0)
 	case l.state == leasehold.Available:
 		return false, errLeaseNone
 	case l.state == leasehold.Broken:
@@ -21,6 +24,7 @@ func (t *leaseTarget) breakLease(bool) (bool, error) {
 	case !l.alive():
 		return t.settle(func(p *properties) { p.Broken = l.token })
 	}
+	t.broke = l.token
 	// What is left counts if it is less than the period. A period that ends after the lease would let it expire,
 	// and an expired lease can be renewed where a broken one cannot.
 	period := time.Duration(t.q.period) * time.Second

@@ -136,14 +136,16 @@ func (c *call) deleteContainer() error {
 	if err != nil {
 		return err
 	}
+	var created leasehold.Revision // of the container that is to be deleted, and not of the next one of its name
 	return c.decide(func(tried bool) (bool, error) {
 		was, err := c.guardedContainer(&guard, true)
 		switch {
-		case tried && errors.Is(err, errContainerNotFound):
+		case tried && (errors.Is(err, errContainerNotFound) || created != 0 && was.create != created):
 			return true, c.answer(http.StatusAccepted) // an earlier try did it
 		case err != nil:
 			return false, err
 		}
+		created = was.create
 		p := was.properties
 		p.Deleting = true
 		ops := []core.Op{{Do: core.Put, Path: c.at.ContainerPath(), Value: p.Encode()}}

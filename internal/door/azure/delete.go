@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
@@ -21,14 +22,16 @@ func (c *call) deleteBlob() error {
 	if err != nil {
 		return err
 	}
+	var created leasehold.Revision // of the blob that is to be deleted, and not of the next one of its name
 	return c.decide(func(tried bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		if err != nil {
 			return false, err
 		}
-		if tried && !was.found && snapshots != "only" {
+		if tried && created != 0 && was.create != created && snapshots != "only" {
 			return true, c.answer(http.StatusAccepted) // an earlier try did it
 		}
+		created = was.create
 		if err := mayWrite(&was, &guard, true); err != nil {
 			return false, err
 		}

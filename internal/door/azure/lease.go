@@ -136,7 +136,9 @@ type leaseTarget struct {
 	q    leaseRequest
 	item // as it was read last
 	made string
+	all  []string // that were made
 
+	broke   leasehold.Token // of the lease that an earlier try of a break may have broken
 	settled leasehold.Token // what an earlier try of a release may have noted
 }
 
@@ -168,9 +170,12 @@ func (c *call) leaseThing(t *leaseTarget) (err error) {
 		}
 		return act(tried)
 	})
-	if errors.Is(err, leasehold.ErrUndecided) && t.q.ours && t.made != "" {
-		// The id was made here and never sent, so nobody could release the lease.
-		engine.Withdraw(c.ctx, c.engine, &core.Acquire{Namespace: c.door.config.Namespace, ID: t.made})
+	if err == nil || !t.q.ours {
+		return err
+	}
+	// The ids were made here and never sent, so nobody could release the lease that one of them may have.
+	for _, id := range t.all {
+		engine.Withdraw(c.ctx, c.engine, &core.Acquire{Namespace: c.door.config.Namespace, ID: id})
 	}
 	return err
 }
@@ -242,6 +247,7 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 		about = told.about(t.who, labels)
 	}
 	name := newIdentity(guid)
+	t.all = append(t.all, name.id)
 	return &core.Acquire{
 		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign,
 		Holder: about.Holder, Reason: about.Reason, Labels: about.Labels, TTL: ttlOf(seconds),

@@ -108,6 +108,91 @@ func TestNobodyHoldsWhatWasNeverAnswered(t *testing.T) {
 	}
 }
 
+// An engine is overtaking if it carries out a command, loses the answer, and lets others act before anybody looks again.
+type overtaking struct {
+	engine.Engine
+	is   func(core.Command) bool // the command, which comes once
+	then func()
+	lost bool // the answer: reads fail as well
+}
+
+func (e *overtaking) Do(ctx context.Context, c core.Command) (core.Answer, error) {
+	if e.is == nil || !e.is(c) {
+		return e.Engine.Do(ctx, c)
+	}
+	e.is = nil
+	if _, err := e.Engine.Do(ctx, c); err != nil {
+		return core.Answer{}, err
+	}
+	e.then()
+	return core.Answer{}, engine.Undecided("nobody knows")
+}
+
+func (e *overtaking) Read(ctx context.Context, fn func(core.View)) error {
+	if e.lost {
+		return engine.Unavailable("no leader is known")
+	}
+	return e.Engine.Read(ctx, fn)
+}
+
+// A request that is tried again does not hit what came after that for which it was meant.
+func TestRetriesSpareTheNext(t *testing.T) {
+	isTxn := func(c core.Command) bool { _, is := c.(*core.Txn); return is }
+	for name, story := range map[string]struct {
+		ask   func(*bench) reply
+		is    func(core.Command) bool
+		then  func(*bench)
+		after func(*bench)
+	}{
+		"break": {
+			ask: func(b *bench) reply { return b.lease("/box/state", "break", "x-ms-lease-break-period", "0") },
+			is:  func(c core.Command) bool { _, is := c.(*core.Break); return is },
+			then: func(b *bench) {
+				b.lease("/box/state", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idB).expect(201)
+			},
+			after: func(b *bench) { b.lease("/box/state", "renew", "x-ms-lease-id", idB).expect(200) },
+		},
+		"delete of a blob": {
+			ask:   func(b *bench) reply { return b.ask("DELETE", "/box/state", "", "x-ms-lease-id", idA) },
+			is:    isTxn,
+			then:  func(b *bench) { b.blob("box/state", "next") },
+			after: func(b *bench) { b.ask("GET", "/box/state", "").expect(200) },
+		},
+		"delete of a container": {
+			ask:   func(b *bench) reply { return b.ask("DELETE", "/box?restype=container", "") },
+			is:    isTxn,
+			then:  func(b *bench) { b.container("box"); b.blob("box/state", "next") },
+			after: func(b *bench) { b.ask("GET", "/box/state", "").expect(200) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.container("box")
+			b.blob("box/state", "")
+			b.lease("/box/state", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA).expect(201)
+			b.door.backend.Open(&overtaking{Engine: b.engine, is: story.is, then: func() { story.then(b) }})
+			story.ask(b).expect(202)
+			story.after(b)
+		})
+	}
+}
+
+// Nobody is left to hold a lease under an id that was never told, also if what came after the lost answer was another
+// failure.
+func TestNobodyHoldsWhatWasLostBeforeAFailure(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/state", "")
+	e := &overtaking{Engine: b.engine, is: func(c core.Command) bool { _, is := c.(*core.Txn); return is }}
+	e.then = func() { e.lost = true }
+	b.door.backend.Open(e)
+	b.lease("/box/state", "acquire", "x-ms-lease-duration", "-1").expect(503, "ServerBusy")
+	e.lost = false
+	if state := b.stateOf("/box/state"); state == "leased" {
+		t.Errorf("it is %s, by nobody", state)
+	}
+}
+
 // Many want a lease, and write under it, while leases are broken. No write is ever made
 // by who does not hold the lease, and none is lost.
 func TestManyWriters(t *testing.T) {

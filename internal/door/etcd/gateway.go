@@ -89,9 +89,9 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	decode := func(m any) error {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+		body, err := wholeBody(w, r)
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "the body cannot be read: %v", err)
+			return err
 		}
 		return decodeJSON(body, m.(proto.Message))
 	}
@@ -108,6 +108,15 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	door.WriteWithin(w, slowTime)
 	_, _ = w.Write(text) // whether it arrives is not for us to know
+}
+
+// wholeBody reads a body to its end. Before that, net/http does not notice that the client has left.
+func wholeBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "the body cannot be read: %v", err)
+	}
+	return body, nil
 }
 
 // maxJSON is how long a body can be: bytes take a third more in base64.
@@ -151,11 +160,20 @@ func (r remote) String() string { return string(r) }
 // reads the body while it answers: by default, net/http closes the body of a request over HTTP/1.1 with the first byte
 // of the answer, and whether the call has seen its end by then is chance.
 func (c jsonCall) serveStream(w http.ResponseWriter, r *http.Request) {
-	door.Unhurried(w)
-	s := &jsonStream{ctx: incoming(r), w: w, body: json.NewDecoder(io.LimitReader(r.Body, maxJSON))}
+	s := &jsonStream{ctx: incoming(r), w: w}
 	if c.stream.ClientStreams {
+		door.Unhurried(w)
+		s.body = json.NewDecoder(io.LimitReader(r.Body, maxJSON))
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it always
 		defer s.hangUp()
+	} else {
+		body, err := wholeBody(w, r)
+		if err != nil {
+			writeFailure(w, err)
+			return
+		}
+		door.Unhurried(w)
+		s.body = json.NewDecoder(bytes.NewReader(body))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	info := &grpc.StreamServerInfo{FullMethod: c.method, IsClientStream: c.stream.ClientStreams,

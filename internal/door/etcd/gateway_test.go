@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -140,5 +142,31 @@ func TestGatewayClientLeaves(t *testing.T) {
 		if n := w.door.streams.Load(); n != 0 {
 			t.Errorf("%d streams watch after the client left", n)
 		}
+	})
+}
+
+// A client that leaves before there is anything to tell it ends its stream too, however it sent its request: here in
+// chunks, of which the last one, which is empty, says that nothing follows.
+func TestGatewayObserverLeaves(t *testing.T) {
+	inWorldWith(t, door.Options{MaxStay: 1}, func(w *world) {
+		client := w.client()
+		defer client.CloseIdleConnections()
+		ctx, leave := context.WithCancel(w.ctx)
+		defer leave()
+		body := struct{ io.Reader }{strings.NewReader(`{"name":"bm9ib2R5"}`)}
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://server/v3/election/observe", body)
+		w.must(err)
+		left := make(chan error, 1)
+		go func() {
+			_, err := client.Do(r)
+			left <- err
+		}()
+		w.settle()
+		leave()
+		if err := <-left; err == nil {
+			t.Error("an election that nobody leads is answered")
+		}
+		w.settle()
+		w.follow(w.watch, &pb.WatchCreateRequest{Key: []byte("a")}) // in the place that the other one had
 	})
 }

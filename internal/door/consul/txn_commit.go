@@ -122,8 +122,8 @@ func (t *transaction) refused(refusal error) (done bool, err error) {
 	return false, refusal
 }
 
-// failLocks adds, to the operations that fail, those that take a lock which cannot be had: because of other doors, or of
-// what the engine was told is in the way, if it was asked.
+// failLocks adds, to the operations that fail, those that take a lock which cannot be had: because of other doors, or
+// of what is in the way as the engine says, if it was asked.
 func (t *transaction) failLocks(inTheWay *leasehold.Lease) error {
 	for i := range t.ops {
 		op, d := &t.ops[i], t.drafts[t.ops[i].Key]
@@ -138,7 +138,8 @@ func (t *transaction) failLocks(inTheWay *leasehold.Lease) error {
 		switch {
 		case used.Holding == 0 && !used.AvailableAt.IsZero():
 			t.fail(i, "failed to lock key %q due to lock delay", op.Key)
-		case !handed && (used.Holding > 0 || used.Waiting > 0), inTheWay != nil && inTheWay.Resource == op.Key:
+		case !handed && (used.Holding > 0 || used.Waiting > 0),
+			inTheWay != nil && inTheWay.Resource == op.Key:
 			t.fail(i, "failed to lock key %q, lock is already held", op.Key)
 		}
 	}

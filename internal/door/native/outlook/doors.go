@@ -2,6 +2,7 @@ package outlook
 
 import (
 	"net/url"
+	"slices"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/api/v1/doors"
@@ -18,13 +19,23 @@ func Doors(entrances []door.Entrance, guests []door.Guest) doors.Doors {
 		}
 		for _, g := range guests {
 			if g.Door == e.Kind.Name {
-				status.Connections += g.Connections
-				status.Clients = append(status.Clients, doors.DoorClient{Client: g.Client, Connections: g.Connections})
+				greet(&status, g)
 			}
 		}
 		list.Items = append(list.Items, status)
 	}
 	return list
+}
+
+// greet adds a client to those of a door, which may have two ports.
+func greet(status *doors.DoorStatus, g door.Guest) {
+	status.Connections += g.Connections
+	known := func(c doors.DoorClient) bool { return c.Client == g.Client }
+	if i := slices.IndexFunc(status.Clients, known); i >= 0 {
+		status.Clients[i].Connections += g.Connections
+		return
+	}
+	status.Clients = append(status.Clients, doors.DoorClient{Client: g.Client, Connections: g.Connections})
 }
 
 // Tools returns what to paste for each tool, for those who reach a server at an origin; empty: where it says itself

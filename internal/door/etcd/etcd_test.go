@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -211,6 +212,15 @@ func TestKeepAlive(t *testing.T) {
 			t.Errorf("the stream ends with %v", err)
 		}
 	})
+}
+
+// What etcdctl prints of a lease is the id of its session.
+func TestNewLeasesHaveAllDigits(t *testing.T) {
+	for range 1000 {
+		if id := newLease(); id <= 0 || fmt.Sprintf("%x", id) != sessionOf(id) {
+			t.Fatalf("the lease %x is the session %s", id, sessionOf(id))
+		}
+	}
 }
 
 func TestLeasesAreListedByWhatIsLeft(t *testing.T) {

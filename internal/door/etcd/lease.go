@@ -55,11 +55,12 @@ func (s leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*
 	return &pb.LeaseGrantResponse{Header: s.header(s.known()), ID: lease, TTL: granted}, nil
 }
 
-// newLease returns an id that no lease has: positive, as etcd's are.
+// newLease returns an id that no lease has: positive, as etcd's are, and with a first digit that is not 0. etcdctl prints
+// ids without leading zeros, and the session that a lease is has all of its digits.
 func newLease() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	return max(1, int64(binary.BigEndian.Uint64(b[:])>>1))
+	return int64(binary.BigEndian.Uint64(b[:])>>1 | 1<<60)
 }
 
 func labelOf(labels leasehold.Labels, key string) string {

@@ -71,6 +71,7 @@ var kubernetesRows = []row{
 	{"delete-leases", "", kubeMade, kube("DELETE", kubeLeases+"?fieldSelector=metadata.name=XX", ""), ""},
 	{"post-event", "", nil, kube("POST", "/api/v1/namespaces/NS/events", `{"kind":"Event"}`), ""},
 	{"list-events", "", nil, kube("GET", "/api/v1/namespaces/NS/events", ""), ""},
+	{"read-namespace", "", nil, kube("GET", "/api/v1/namespaces/NS", ""), ""},
 	{"discover", "", nil, kube("GET", "/apis", ""), ""},
 	{"describe-api", "", nil, kube("GET", "/openapi/v3", ""), ""},
 }

@@ -99,6 +99,16 @@ func TestLongList(t *testing.T) {
 	}
 }
 
+// kubectl get asks, when a Lease is not found, whether its namespace is: only if it is does it tell of the Lease.
+func TestEachNamespaceIsThere(t *testing.T) {
+	b := newBench(t, Config{})
+	b.ask("GET", "/api/v1/namespaces/apps", "", "Accept", "application/json").expect(200,
+		`"kind":"Namespace"`, `"name":"apps"`, `"phase":"Active"`)
+	b.ask("GET", "/api/v1/namespaces/No_Name", "").expect(400, `"reason":"BadRequest"`)
+	b.ask("DELETE", "/api/v1/namespaces/apps", "").expect(405)
+	b.ask("GET", "/api/v1/namespaces", "").expect(404)
+}
+
 func TestFormsOfAnswers(t *testing.T) {
 	b := newBench(t, Config{})
 	b.ask("POST", leases, held("op", "ann", 15)).expect(201)

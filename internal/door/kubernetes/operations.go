@@ -11,12 +11,13 @@ import (
 
 // What the path of a request names.
 const (
-	ofNothing = iota
-	ofAll     // the Leases of all namespaces
-	ofSpace   // those of one
-	ofLease   // one of them
-	ofEvents  // the events of a namespace, or of all
-	ofCore    // /api: what there is in the group without a name
+	ofNothing   = iota
+	ofAll       // the Leases of all namespaces
+	ofSpace     // those of one
+	ofLease     // one of them
+	ofEvents    // the events of a namespace, or of all
+	ofNamespace // a namespace itself
+	ofCore      // /api: what there is in the group without a name
 	ofCoreV1
 	ofGroups // /apis: the groups
 	ofGroup
@@ -41,7 +42,9 @@ var (
 	ofOne       = []int{ofLease}
 	ofDiscovery = []int{ofCore, ofCoreV1, ofGroups, ofGroup, ofVersion}
 	ofMessages  = []int{ofEvents}
-	ofOpenAPI   = []int{ofSpec, ofPage}
+
+	ofNamespaces = []int{ofNamespace}
+	ofOpenAPI    = []int{ofSpec, ofPage}
 )
 
 // watchVerb is the name of a watch in metrics.
@@ -59,6 +62,7 @@ var operations = []operation{
 	{"delete-lease", ofOne, "DELETE", "delete-record", true, false, (*call).remove},
 	{"post-event", ofMessages, "POST", "record", false, false, (*call).postEvent},
 	{"list-events", ofMessages, "GET", "records", false, false, (*call).listEvents},
+	{"read-namespace", ofNamespaces, "GET", "record", false, false, (*call).readNamespace},
 	{"discover", ofDiscovery, "GET", "record", false, false, (*call).discover},
 	{"describe-api", ofOpenAPI, "GET", "record", false, false, (*call).describeAPI},
 }
@@ -124,6 +128,8 @@ func placeOf(escaped string) (at place, err error) {
 		return place{on: ofGroups}, nil
 	case segments[0] == "apis" && len(segments) == 2 && segments[1] == object.Group:
 		return place{on: ofGroup}, nil
+	case segments[0] == "api" && len(segments) == 4 && segments[1] == "v1" && segments[2] == "namespaces":
+		return spacePlace(segments[3])
 	case segments[0] == "api" && segments[1] == "v1":
 		return resourcePlace(segments[2:], "events", ofCoreV1, ofEvents, ofEvents)
 	case segments[0] == "apis" && len(segments) > 2 && segments[1] == "events.k8s.io" && segments[2] == "v1":
@@ -143,6 +149,14 @@ func openAPIPlace(segments []string) int {
 		return ofPage
 	}
 	return ofNothing
+}
+
+// spacePlace reads the name of a namespace.
+func spacePlace(name string) (place, error) {
+	if detail := object.CheckNamespace(name); detail != "" {
+		return place{}, badRequest("namespace %q is invalid: %s", name, detail)
+	}
+	return place{on: ofNamespace, space: name}, nil
 }
 
 // resourcePlace reads what follows a version: nothing, RESOURCE, namespaces/NAMESPACE/RESOURCE and perhaps a name.

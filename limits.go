@@ -46,13 +46,14 @@ const (
 
 // Limits from level 4 on of what one request does, so that no other waits long for it.
 const (
-	MaxDeletedAtOnce = 10240 // records that it deletes
-	MaxReadAtOnce    = 32768 // records that all gets of a transaction may show together
-	MaxDroppedAtOnce = 2048  // former versions that a transaction drops
-	MaxSearched      = 8192  // records among which it looks for some, or compares all, or that it puts in another order
-	MaxUnlinked      = 512   // linked records that it deletes, each of which ends a lease or a wait
-	MaxMirrored      = 1024  // leases and waiters that become records when a command mirrors their resources
-	MaxMirror        = 960   // bytes of the prefix of mirrored records
+	MaxDeletedAtOnce = 10240    // records that it deletes
+	MaxReadAtOnce    = 32768    // records that all gets of a transaction may show together
+	MaxReadBytes     = 16 << 20 // bytes of their names and values
+	MaxDroppedAtOnce = 2048     // former versions that a transaction drops
+	MaxSearched      = 8192     // records among which it looks for some, compares all, or that it puts in order
+	MaxUnlinked      = 512      // linked records that it deletes, each of which ends a lease or a wait
+	MaxMirrored      = 1024     // leases and waiters that become records when a command mirrors their resources
+	MaxMirror        = 960      // bytes of the prefix of mirrored records
 )
 
 // Limits of large values and of former versions.

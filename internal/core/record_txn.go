@@ -326,6 +326,10 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 		}
 		w.take(n / perUnit)
 	}
+	if s.showsTooMuch(sp, list, writes) {
+		return refuse(leasehold.Limited, "the gets of a transaction show more than %d bytes: give them limits, or ask "+
+			"in parts", leasehold.MaxReadBytes).Err
+	}
 	dropped := 0
 	for i := range writes {
 		dropped += sp.records.Drops(&writes[i])
@@ -337,6 +341,31 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 			dropped, leasehold.MaxDroppedAtOnce).Err
 	}
 	return nil
+}
+
+// showsTooMuch reports whether the gets among operations may show more bytes than an answer has. What the operations
+// write themselves counts for each range that is read, since it may be in it.
+func (s *State) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
+	most := 0
+	for _, o := range list {
+		most += o.MostShown()
+	}
+	if most <= leasehold.MaxReadBytes {
+		return false
+	}
+	written := 0
+	for i := range writes {
+		written += len(writes[i].Path) + len(writes[i].Value)
+	}
+	shown := 0
+	for _, o := range list {
+		if o.Do == Get && shown <= leasehold.MaxReadBytes {
+			page, _ := s.page(sp, queryOf(o), &work{most: math.MaxInt})
+			s.work.take(len(page.Records) / perUnit)
+			shown += min(page.Bytes()+written, o.MostShown())
+		}
+	}
+	return shown > leasehold.MaxReadBytes
 }
 
 // releasable returns why a lease cannot be released; nil if it can, or was released before.

@@ -25,6 +25,7 @@ type Options struct {
 	Log     *slog.Logger       // nil: nothing is written
 	State   *listen.State      // nil: the backend keeps its own
 	MaxStay int                // requests of one client that wait or watch at a time, of all doors; 0: 10,000
+	Answers int                // bytes of large answers at a time, of all doors; 0: 512 MiB
 	Now     func() time.Time   // by which credentials end; nil: the clock of this machine
 	Issuers *http.Client       // that asks issuers of JWTs for their keys; nil: the usual one
 	Warner  engine.Warner      // what is to be looked at beside what the engine knows; nil: nothing
@@ -37,6 +38,7 @@ type Backend struct {
 	state   *listen.State
 
 	stays, renewals, checks Places // of requests that take long
+	answers                 Places // bytes of large answers
 
 	version map[string]string // what doors add to the version; written while they are opened
 
@@ -80,6 +82,8 @@ func NewStarting(options Options) *Backend {
 		"one client may have: try again in a moment, or on another server"}
 	b.renewals = Places{Most: most, Alone: options.MaxStay, Message: "as many streams renew leases here as can, or " +
 		"as one client may have: renew several by one stream"}
+	SetDefault(&options.Answers, defaultAnswers)
+	b.answers = newAnswers(options.Answers)
 	b.checks = Places{Most: maxChecks, Alone: maxChecks / 10, Message: "as many watch the health of this server as " +
 		"can: ask for it now and then"}
 	return b

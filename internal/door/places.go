@@ -25,18 +25,26 @@ type Places struct {
 // Enter takes a place for the client that a context belongs to, or returns the error Limited. Call leave when it ends.
 func (p *Places) Enter(ctx context.Context) (leave func(), err error) {
 	client := clientOf(ctx)
+	if err := p.take(client, 1); err != nil {
+		return nil, err
+	}
+	return func() { p.leave(client, 1) }, nil
+}
+
+// take takes n places at once for a client, or returns the error Limited.
+func (p *Places) take(client string, n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// A client may have up to Alone/(Most-Alone) times as many as are free.
-	if p.by[client]*(p.Most-p.Alone) >= p.Alone*(p.Most-p.used) {
-		return nil, &leasehold.Error{Code: leasehold.Limited, Message: p.Message}
+	if (p.by[client]+n-1)*(p.Most-p.Alone) >= p.Alone*(p.Most-p.used-n+1) {
+		return &leasehold.Error{Code: leasehold.Limited, Message: p.Message}
 	}
 	if p.by == nil {
 		p.by = map[string]int{}
 	}
-	p.used++
-	p.by[client]++
-	return func() { p.leave(client) }, nil
+	p.used += n
+	p.by[client] += n
+	return nil
 }
 
 // Now returns how many are taken.
@@ -46,11 +54,11 @@ func (p *Places) Now() int {
 	return p.used
 }
 
-func (p *Places) leave(client string) {
+func (p *Places) leave(client string, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.used--
-	if p.by[client]--; p.by[client] == 0 {
+	p.used -= n
+	if p.by[client] -= n; p.by[client] == 0 {
 		delete(p.by, client)
 	}
 }

@@ -12,6 +12,20 @@ type TxnAnswer struct {
 	Results   []TxnResult        // one for each operation
 }
 
+// Shown returns how many bytes of names and values the gets show.
+func (a *TxnAnswer) Shown() (n int) {
+	for i := range a.Results {
+		r := &a.Results[i]
+		if r.Page != nil {
+			n += r.Page.Bytes()
+		}
+		if r.Txn != nil {
+			n += r.Txn.Shown()
+		}
+	}
+	return n
+}
+
 // A TxnResult is what one operation came to.
 type TxnResult struct {
 	Record  *leasehold.Record // of a put: its revisions, version and token, and not what the caller said

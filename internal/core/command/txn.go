@@ -151,6 +151,36 @@ func shown(list []Op) (n int) {
 	return n
 }
 
+// MostShown returns how many bytes of names and values the gets of either list show at most.
+func (c *Txn) MostShown() int {
+	return min(max(mostShown(c.Then), mostShown(c.Else)), leasehold.MaxReadBytes)
+}
+
+func mostShown(list []Op) (n int) {
+	for i := range list {
+		if o := &list[i]; o.Do == Nested {
+			n += max(mostShown(o.Txn.Then), mostShown(o.Txn.Else))
+		} else {
+			n += o.MostShown()
+		}
+	}
+	return n
+}
+
+// MostShown returns how many bytes of names and values a get shows at most; 0 if it is none.
+func (o *Op) MostShown() int {
+	const one = leasehold.MaxName + leasehold.MaxValue
+	switch {
+	case o.Do != Get:
+		return 0
+	case !o.Range:
+		return one
+	case o.Most == 0:
+		return leasehold.MaxPageBytes
+	}
+	return min(o.Most*one, leasehold.MaxPageBytes)
+}
+
 // validateOld refuses what is new at level 4.
 func (c *Txn) validateOld() error {
 	for i := range c.If {

@@ -47,6 +47,14 @@ func (p *Pager) add(r *leasehold.Record) bool {
 	return true
 }
 
+// Bytes returns how many bytes of names and values the page has.
+func (p *Page) Bytes() (n int) {
+	for _, r := range p.Records {
+		n += len(r.Path) + len(r.Value)
+	}
+	return n
+}
+
 // WithoutValue returns a record as answers show it whose receiver has the value: they are
 // remembered for ten minutes, and a hundred thousand values would be too much. The name
 // of a large value stays.

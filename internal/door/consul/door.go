@@ -31,17 +31,14 @@ type Door struct {
 	config  Config
 	verbs   map[string]*telemetry.Verb
 
-	newest  atomic.Uint64 // revision that an answer of this server has shown
-	answers door.Limit    // that are large
+	newest atomic.Uint64 // revision that an answer of this server has shown
 }
 
 // New returns a door to a backend.
 func New(b *door.Backend, config Config) *Door {
 	door.SetDefault(&config.Namespace, leasehold.DefaultNamespace)
 	door.SetDefault(&config.Datacenter, defaultDatacenter)
-	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}, answers: door.Limit{
-		Most: maxLarge, Message: "as many large answers are on their way here as can be: try again in a moment",
-	}}
+	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}}
 	requests := b.Requests(doorName)
 	for _, o := range append(operations, unknown) {
 		d.verbs[o.name] = requests.Verb(o.name)
@@ -78,7 +75,7 @@ type call struct {
 	refusal error  // why an answer is no, for the metrics
 	waited  bool   // for a change
 
-	left func() // is called when a large answer is sent; nil: it is small
+	answer door.Answer
 }
 
 // ServeHTTP answers one request.
@@ -90,7 +87,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.han
 // handle answers a request, with what the port refused it for, if it did.
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context(), began: time.Now()}
-	defer c.leave()
+	defer c.answer.Done()
 	err := c.open()
 	o := find(r.Method, r.URL.Path, c.query)
 	c.name = strings.TrimPrefix(r.URL.Path, o.path)

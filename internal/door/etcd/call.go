@@ -43,6 +43,9 @@ type call struct {
 	resource string
 	id       string
 
+	answer door.Answer
+	shown  int // bytes of keys and values in the parts of the answer that are read
+
 	waited bool // for a lock or an election
 	held   bool // for as long as the client waited
 }
@@ -103,6 +106,18 @@ type called struct {
 
 // Context returns the context of the stream.
 func (s *called) Context() context.Context { return s.ctx }
+
+// grown says how many bytes of keys and values there are by now in the part of an answer that is being read.
+func (c *call) grown(bytes int) error {
+	if c == nil {
+		return nil // the door itself reads
+	}
+	err := c.answer.Grow(c.ctx, c.door.backend, c.shown+bytes, "of keys and values", "ask with a limit")
+	if err != nil {
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return nil
+}
 
 // enter finds out what is asked, and by whom.
 func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, error) {

@@ -22,9 +22,6 @@ type kvServer struct {
 	*Door
 }
 
-// maxAnswer is how many bytes of keys and values one answer has. Who wants more asks with a limit.
-const maxAnswer = 64 << 20
-
 // Range shows keys.
 func (s kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if err := checkRange(r); err != nil {
@@ -98,13 +95,16 @@ func (d *Door) findOnce(ctx context.Context, r *pb.RangeRequest) (f found, err e
 		for _, record := range page.Records {
 			bytes += len(record.Path) + len(record.Value)
 		}
+		if err := callOf(ctx).grown(bytes); err != nil {
+			return f, err
+		}
 		switch {
-		case bytes > maxAnswer:
-			return f, status.Errorf(codes.ResourceExhausted,
-				"the range has more than %d bytes of keys and values: ask with a limit", maxAnswer)
 		case !page.More || r.CountOnly || enough(r, len(f.records)):
 			if !counts(r) {
 				f.count = len(f.records)
+			}
+			if c := callOf(ctx); c != nil {
+				c.shown += bytes
 			}
 			return f, nil
 		}

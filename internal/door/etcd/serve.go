@@ -26,8 +26,8 @@ import (
 const (
 	// maxRequest is as in etcd: what is below it and more than a command can carry is refused in etcd's words.
 	maxRequest = 1536<<10 + 512<<10
-	maxStreams = 8192          // calls that are under way on one connection
-	maxUnsent  = 4 * maxAnswer // bytes of answers on one connection that its client has not taken
+	maxStreams = 8192           // calls that are under way on one connection
+	maxUnsent  = door.MaxAnswer // bytes of answers on one connection that its client has not taken
 	pingTime   = 30 * time.Second
 	// slowTime is how long a client may take for one write. The connection of a slower one is closed: it can come back
 	// and go on where it was.

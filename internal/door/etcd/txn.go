@@ -7,6 +7,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold"
@@ -27,6 +29,9 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 		return nil, err
 	}
 	command.Namespace = s.config.Namespace
+	if err := callOf(ctx).grown(command.MostShown()); err != nil {
+		return nil, err
+	}
 	answer, err := s.do(ctx, command)
 	if core.Crowded(err) {
 		answer, err = s.doCalmly(ctx, command)
@@ -35,6 +40,8 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 		return nil, t.refused(err)
 	}
 	t.now = answer.Txn.Revision
+	callOf(ctx).shown += answer.Txn.Shown()
+	callOf(ctx).answer.Shrink(callOf(ctx).shown)
 	told, err := t.answer(r, answer.Txn)
 	if err != nil {
 		return nil, err
@@ -67,6 +74,8 @@ type translation struct {
 func (t *translation) refused(err error) error {
 	missing := errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
 	switch {
+	case errors.Is(err, leasehold.ErrLimited): // there are several limits: which one it was is for the client to know
+		return status.Error(codes.ResourceExhausted, err.Error())
 	case missing && t.keeps && !t.binds:
 		return rpctypes.ErrGRPCKeyNotFound
 	case missing && t.binds:

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // follow begins a watch on a stream of its own.
@@ -119,11 +122,39 @@ func TestFragments(t *testing.T) {
 	})
 }
 
+// A short transaction cannot ask for an answer that is longer than one may be.
+func TestTransactionsHaveShortAnswers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		value := strings.Repeat("v", 60<<10)
+		for i := range 40 {
+			w.put(fmt.Sprintf("large/%05d", i), value, 0)
+		}
+		all := &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
+			Key: []byte("large/"), RangeEnd: prefixEnd("large/")}}}
+		some := &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
+			Key: []byte("large/"), RangeEnd: prefixEnd("large/"), Limit: 200}}}
+		for _, c := range []struct {
+			op *pb.RequestOp
+			n  int
+		}{{all, 32}, {some, 128}} {
+			_, err := w.kv.Txn(w.ctx, &pb.TxnRequest{Success: slices.Repeat([]*pb.RequestOp{c.op}, c.n)})
+			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "limit") {
+				t.Errorf("%d ranges of 2.4 MiB are answered %v", c.n, err)
+			}
+		}
+		answer, err := w.kv.Txn(w.ctx, &pb.TxnRequest{Success: []*pb.RequestOp{all}})
+		w.must(err)
+		if n := len(answer.Responses[0].GetResponseRange().Kvs); n != 40 {
+			t.Errorf("the range has %d keys", n)
+		}
+	})
+}
+
 // A range that is too large for one answer is refused with a sentence, and can be asked for in parts.
 func TestLargestAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		value := strings.Repeat("v", 60<<10)
-		const keys = maxAnswer/(60<<10) + 10
+		const keys = door.MaxAnswer/(60<<10) + 10
 		for i := range keys {
 			w.put(fmt.Sprintf("large/%05d", i), value, 0)
 		}

@@ -76,7 +76,8 @@ type call struct {
 	form   form // that the answer has
 	holder string
 
-	lasting bool // it goes on after its handler has returned, and is accounted for at its end
+	answer  *door.Answer // nil: of a watch that has begun
+	lasting bool         // it goes on after its handler has returned, and is accounted for at its end
 }
 
 // ServeHTTP answers one request.
@@ -88,7 +89,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.han
 // handle answers a request, with what the port refused it for, if it did.
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	began := time.Now()
-	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context()}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context(), answer: new(door.Answer)}
 	err := c.open()
 	o := c.find()
 	if refusal == nil {

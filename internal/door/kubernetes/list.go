@@ -142,6 +142,7 @@ func (c *call) collect(q listQuery) (f found, err error) {
 		from, to = from+q.fields.Name, from+q.fields.Name+"\x00"
 	}
 	query := core.RecordQuery{From: from, To: to, Revision: q.revision}
+	size := 0
 	for after := q.after; ; {
 		if after != "" {
 			query.From = max(from, after+"\x00")
@@ -168,6 +169,10 @@ func (c *call) collect(q listQuery) (f found, err error) {
 				return f, nil
 			}
 			f.items = append(f.items, present{record: r, lease: l})
+			size += len(r.Path) + len(r.Value)
+		}
+		if err := c.answer.Grow(c.signed(), c.door.backend, size, "a list", "ask with limit and continue"); err != nil {
+			return f, err
 		}
 		if after = page.Next(); after == "" {
 			return f, nil

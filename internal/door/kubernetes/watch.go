@@ -104,6 +104,7 @@ var errOver = errors.New("the watch is over")
 func (s *stream) begin(begin watchQuery) (err error) {
 	var first *found
 	if begin.initial {
+		defer s.answer.Done()
 		if first, err = s.present(); err != nil {
 			return err
 		}

@@ -57,6 +57,8 @@ type call struct {
 	newest    leasehold.Revision // the newest of the namespace when it was read
 	decided   *leasehold.Error   // the last refusal that is in the log
 
+	answer *door.Answer // nil: it is small, or that of RESP
+
 	// instead is what the request takes instead of its command, or after it, if that may take long.
 	instead func() error
 }
@@ -151,7 +153,21 @@ func (c *call) noteDenied(o *operation, err error) {
 func (c *call) send(fill func(*encode.Buffer)) {
 	b := c.begin()
 	fill(b)
+	if err := c.hold(len(b.Bytes)); err != nil {
+		problem(c.stream().w, err)
+		return
+	}
 	c.end(b)
+}
+
+// hold waits until there is room for an answer over HTTP, as long as its client does not take it. What RESP has for a
+// connection is bounded there. An answer that tells of a command has its room from before.
+func (c *call) hold(size int) error {
+	if size <= door.SmallAnswer || c.stream() == nil || c.answer != nil {
+		return nil
+	}
+	c.answer = new(door.Answer)
+	return c.answer.Hold(c.signed(), c.door.backend, size)
 }
 
 // sendValue sends what is not asked for often enough to be written by hand.

@@ -17,6 +17,9 @@ func (c *call) txn(command *core.Txn, answer core.Answer) error {
 	if answer.Txn == nil || len(answer.Txn.Results) != len(ops) {
 		return errors.New("the engine answered without a result for each operation")
 	}
+	if c.answer != nil {
+		c.answer.Shrink(answer.Txn.Shown())
+	}
 	c.send(func(b *encode.Buffer) { b.Txn(c.namespace, answer.Txn, ops) })
 	return nil
 }
@@ -37,7 +40,10 @@ func (c *call) toTxn(r *v1.TxnRequest) (*core.Txn, error) {
 	if command.Else, err = c.toOps("else", r.Else); err != nil {
 		return nil, err
 	}
-	return command, command.Validate()
+	if err := command.Validate(); err != nil {
+		return command, err
+	}
+	return command, c.hold(command.MostShown())
 }
 
 // within says in which part of a transaction something is wrong.

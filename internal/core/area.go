@@ -114,7 +114,9 @@ func (s *State) overlapping(sp *space, path string, yield func(*Resource) bool) 
 // held, unless both are shared, or rests, or is waited for by somebody with a place before. Those who hold it go before
 // those who wait, since they are the ones to ask. It also returns how many it looked at.
 func (s *State) excludedBy(sp *space, c *Claim) (other *Resource, looked int) {
+	met := 0
 	looked = s.overlapping(sp, c.Resource, func(r *Resource) bool {
+		met++
 		if s.excludes(r, c) {
 			other = r
 			return false
@@ -124,7 +126,7 @@ func (s *State) excludedBy(sp *space, c *Claim) (other *Resource, looked int) {
 		}
 		return true
 	})
-	return other, looked
+	return other, looked + met
 }
 
 // excludes reports whether a resource is held, or rests, so that a claim that overlaps it cannot be granted.
@@ -157,10 +159,17 @@ func compareWaits(a, b *Claim) int {
 }
 
 // looksPerUnit is how many names are compared in a unit of work.
-const looksPerUnit = 8
+const looksPerUnit = 4
 
 // overlapped reports whether a waiter cannot be granted because of another name.
 func (s *State) overlapped(sp *space, c *Claim) bool {
+	p := s.pattern(c.Resource)
+	if p == nil {
+		return false
+	}
+	if s.area != nil && s.area.sp == sp && s.area.area == p.Area {
+		return s.area.blocks(p, c)
+	}
 	other, looked := s.excludedBy(sp, c)
 	s.work.take(looked / looksPerUnit)
 	return other != nil
@@ -197,14 +206,39 @@ func (s *State) heldOverlapping(sp *space, other *Resource, path string, positio
 // behindAll is the place of somebody who comes now, with the least priority.
 var behindAll = &Wait{Priority: earlyPriority, Order: math.MaxUint64}
 
-// overlappingAhead counts the waiters for other names that a waiter has to let go first.
+// overlappingAhead counts the waiters for other names that a waiter has to let go first. When the work of an entry is
+// spent, it counts none: there may be a thousand names, and an entry may have thousands of answers.
 func (s *State) overlappingAhead(sp *space, c *Claim) (n int) {
-	s.overlapping(sp, c.Resource, func(r *Resource) bool {
-		if r.Waiting > 0 {
-			n += rank(sp, &Claim{Resource: r.Path, Wait: c.Wait}) - rank(sp, beforeAll(r.Path))
-		}
+	if s.work.spent() {
+		return 0
+	}
+	met := 0
+	looked := s.overlapping(sp, c.Resource, func(r *Resource) bool {
+		met++
+		n += ahead(sp, r, c)
 		return true
 	})
+	s.work.take(looked/looksPerUnit + met)
+	return n
+}
+
+// fewWaiters are counted one by one.
+const fewWaiters = 8
+
+// ahead counts the waiters of a resource that come before a waiter of another one.
+func ahead(sp *space, r *Resource, c *Claim) (n int) {
+	if r.Waiting > fewWaiters {
+		return rank(sp, &Claim{Resource: r.Path, Wait: c.Wait}) - rank(sp, beforeAll(r.Path))
+	}
+	if r.Waiting > 0 {
+		sp.queue.Ascend(beforeAll(r.Path), func(other *Claim) bool {
+			before := other.Resource == r.Path && comesBefore(other, c)
+			if before {
+				n++
+			}
+			return before
+		})
+	}
 	return n
 }
 
@@ -243,36 +277,20 @@ func (s *State) settleArea(sp *space, p *pattern.Pattern) {
 }
 
 // handOverArea grants what is free of an area, by a change of one name, to those who wait for what overlaps it. It goes
-// through the first waiters of these names in their order. A grant can let in only those behind it, so that once is
-// enough; what does not overlap the name is looked at in a turn of its own.
+// through the first waiters of all names in their order. A grant can let in only those behind it, so that once is
+// enough; what does not overlap the name is looked at in a turn of its own, and only keeps its place.
 func (s *State) handOverArea(sp *space, p *pattern.Pattern) {
-	if s.quarantined() {
+	next := firstFrom(sp, p.Area+":")
+	if s.quarantined() || next == nil || !strings.HasPrefix(next.Resource, p.Area+":") {
 		return
 	}
-	var heads []*Claim
-	looked := sp.patterns.Overlapping(p, func(other *pattern.Pattern) bool {
-		if head := first(sp, other.Name); head != nil {
-			heads = append(heads, head)
-		}
-		return true
-	})
-	s.work.take(looked / looksPerUnit)
-	slices.SortFunc(heads, compareHeads)
-	for len(heads) > 0 {
-		head := heads[0]
-		heads = heads[1:]
-		// What was granted together with another, or left with it, waits no more.
-		if now, _ := sp.claims.Get(head.ID); now == head && !s.serve(sp, head, p.Name) {
-			if s.work.spent() && sp.chore(HandOver, p.Name) != nil {
-				return
-			}
-			continue
-		}
-		if next := first(sp, head.Resource); next != nil {
-			at, _ := slices.BinarySearchFunc(heads, next, compareHeads)
-			heads = slices.Insert(heads, at, next)
-		}
+	if s.work.spent() {
+		s.putOff(sp, &Chore{Kind: HandOver, Name: p.Name})
+		return
 	}
+	s.area = s.newAreaLine(sp, p)
+	s.area.handOver(p.Name)
+	s.area = nil
 }
 
 // compareHeads orders the first waiters of several names. Those of one request have the same place.

@@ -83,7 +83,8 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 // settle ends what is over on a resource at the stamp, grants what is free then to the first
 // live waiters, and returns the resource; nil if nothing is known of it.
 func (s *State) settle(sp *space, path string) *Resource {
-	if p := s.pattern(path); p != nil {
+	p := s.pattern(path)
+	if p != nil {
 		s.settleArea(sp, p)
 	}
 	r, ok := sp.resources.Get(path)
@@ -95,9 +96,10 @@ func (s *State) settle(sp *space, path string) *Resource {
 	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		s.settleClaim(sp, claim)
-	} else if !s.settleSharers(sp, r) && !s.calmPool(sp, path) {
+	} else if !s.settleSharers(sp, r) && !s.calmPool(sp, path) && p == nil {
 		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
-		// still have run out by time, and no claim says so: look at the queue anyway.
+		// still have run out by time, and no claim says so: look at the queue anyway. In an area, time
+		// has done all that was due.
 		s.stirUp(stirring{sp, path, true})
 	}
 	r, _ = sp.resources.Get(path)

@@ -1,21 +1,53 @@
 package pattern
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/btree"
 )
 
 // An Index finds the patterns that overlap one, among those of all areas. They are in the order of what they begin with
-// before any wildcard: what overlaps has the same beginning as far as both have one.
+// before any wildcard: what overlaps has the same beginning as far as both have one. Each pattern is compared with the
+// others of its area once, when it comes, and knows from then on which of them it overlaps.
 type Index struct {
-	tree  *btree.BTreeG[*Pattern]
-	areas btree.Map[string, int] // how many are in each area
+	tree  *btree.BTreeG[*member]
+	areas btree.Map[string, *area]
+	owner *owner // of the areas that may be changed in place: those of another are shared with a copy
+
+	last  *Pattern // that was compared with all and is not in the index; nil: none was since the index changed
+	found near     // what that overlaps
+	copy  bool     // several may look at it at once
+}
+
+// A member is a pattern that is in an index, with its number in its area.
+type member struct {
+	*Pattern
+	number int
+}
+
+// An area is the patterns of one.
+type area struct {
+	owner   *owner
+	members int
+	overlap []Bits // by the number of a pattern: the numbers of all others that it overlaps
+	free    []int  // numbers that no pattern has
+}
+
+type owner struct{ _ byte }
+
+// manySegments are, in the product of two patterns, as much to compare as a usual pair is.
+const manySegments = 128
+
+// near is what a pattern overlaps, and how much was compared to find that.
+type near struct {
+	overlap Bits
+	looked  int
 }
 
 // NewIndex returns an index without patterns.
 func NewIndex() Index {
-	return Index{tree: btree.NewBTreeGOptions(func(a, b *Pattern) bool {
+	return Index{owner: new(owner), tree: btree.NewBTreeGOptions(func(a, b *member) bool {
 		switch {
 		case a.Area != b.Area:
 			return a.Area < b.Area
@@ -27,57 +59,153 @@ func NewIndex() Index {
 }
 
 // Copy returns a copy, which shares what is in it until either changes.
-func (x *Index) Copy() Index { return Index{x.tree.Copy(), *x.areas.Copy()} }
+func (x *Index) Copy() Index {
+	x.owner = new(owner)
+	return Index{tree: x.tree.Copy(), areas: *x.areas.Copy(), owner: new(owner), copy: true}
+}
 
 // Len returns how many patterns there are.
 func (x *Index) Len() int { return x.tree.Len() }
 
 // Of returns how many patterns there are in an area.
-func (x *Index) Of(area string) int {
-	n, _ := x.areas.Get(area)
-	return n
+func (x *Index) Of(name string) int {
+	if a, ok := x.areas.Get(name); ok {
+		return a.members
+	}
+	return 0
 }
 
 // Has reports whether a pattern is there.
 func (x *Index) Has(p *Pattern) bool {
-	_, has := x.tree.Get(p)
+	_, has := x.tree.Get(&member{Pattern: p})
 	return has
 }
 
 // Set adds a pattern.
 func (x *Index) Set(p *Pattern) {
-	if _, had := x.tree.Set(p); !had {
-		x.areas.Set(p.Area, x.Of(p.Area)+1)
+	if x.Has(p) {
+		return
 	}
+	overlap := slices.Clone(x.near(p).overlap)
+	a := x.change(p.Area)
+	m := &member{p, len(a.overlap)}
+	if last := len(a.free) - 1; last >= 0 {
+		m.number, a.free = a.free[last], a.free[:last]
+		a.overlap[m.number] = overlap
+	} else {
+		a.overlap = append(a.overlap, overlap)
+	}
+	overlap.each(func(other int) { a.overlap[other].Set(m.number) })
+	a.members++
+	x.tree.Set(m)
 }
 
 // Delete removes a pattern.
 func (x *Index) Delete(p *Pattern) {
-	if _, had := x.tree.Delete(p); !had {
+	m, had := x.tree.Delete(&member{Pattern: p})
+	if !had {
 		return
 	}
-	if n := x.Of(p.Area); n > 1 {
-		x.areas.Set(p.Area, n-1)
-	} else {
+	a := x.change(p.Area)
+	a.overlap[m.number].each(func(other int) { a.overlap[other].Clear(m.number) })
+	a.overlap[m.number] = nil
+	a.free = append(a.free, m.number)
+	if a.members--; a.members == 0 {
 		x.areas.Delete(p.Area)
 	}
 }
 
+// change returns an area to be changed: a copy of it, if another index shares it.
+func (x *Index) change(name string) *area {
+	x.last = nil
+	a, ok := x.areas.Get(name)
+	if ok && a.owner == x.owner {
+		return a
+	}
+	own := &area{owner: x.owner}
+	if ok {
+		own.members, own.free = a.members, slices.Clone(a.free)
+		own.overlap = make([]Bits, len(a.overlap))
+		for i, overlap := range a.overlap {
+			own.overlap[i] = slices.Clone(overlap)
+		}
+	}
+	x.areas.Set(name, own)
+	return own
+}
+
+// near returns what a pattern overlaps. One that is not in the index is compared with all that begin alike.
+func (x *Index) near(p *Pattern) near {
+	if m, ok := x.tree.Get(&member{Pattern: p}); ok {
+		a, _ := x.areas.Get(p.Area)
+		return near{overlap: a.overlap[m.number]}
+	}
+	if x.last != nil && x.last.Name == p.Name {
+		return x.found
+	}
+	var found near
+	x.alike(p, func(m *member) bool {
+		if found.looked += 1 + len(p.segments)*len(m.segments)/manySegments; p.Overlaps(m.Pattern) {
+			found.overlap.Set(m.number)
+		}
+		return true
+	})
+	if !x.copy {
+		x.last, x.found = p, found
+	}
+	return found
+}
+
 // Overlapping calls yield with all patterns that overlap one, the same one included, until it returns false. It returns
-// how many it looked at.
+// how much was compared: nothing for a pattern that is in the index.
 func (x *Index) Overlapping(p *Pattern, yield func(*Pattern) bool) (looked int) {
 	if x.Of(p.Area) == 0 {
 		return 0
 	}
+	near := x.near(p)
+	x.alike(p, func(m *member) bool {
+		return !near.overlap.Has(m.number) && m.Name != p.Name || yield(m.Pattern)
+	})
+	return near.looked
+}
+
+// Each calls yield with all patterns of an area in their order, with the number that each has there.
+func (x *Index) Each(name string, yield func(p *Pattern, number int)) {
+	x.tree.Ascend(&member{Pattern: &Pattern{Area: name}}, func(m *member) bool {
+		if m.Area == name {
+			yield(m.Pattern, m.number)
+		}
+		return m.Area == name
+	})
+}
+
+// Number returns the number that a pattern has in its area; false if it is not there.
+func (x *Index) Number(p *Pattern) (int, bool) {
+	m, ok := x.tree.Get(&member{Pattern: p})
+	if !ok {
+		return 0, false
+	}
+	return m.number, true
+}
+
+// Near returns the numbers of the patterns that one overlaps, without its own. They are not to be changed.
+func (x *Index) Near(p *Pattern) Bits {
+	if x.Of(p.Area) == 0 {
+		return nil
+	}
+	return x.near(p).overlap
+}
+
+// alike calls yield with all patterns that begin as one does, as far as both have no wildcard, in their order, until it
+// returns false.
+func (x *Index) alike(p *Pattern, yield func(*member) bool) {
 	more := true
 	visit := func(from string, in func(literal string) bool) {
-		x.tree.Ascend(&Pattern{Area: p.Area, literal: from}, func(q *Pattern) bool {
-			if q.Area != p.Area || !in(q.literal) {
+		x.tree.Ascend(&member{Pattern: &Pattern{Area: p.Area, literal: from}}, func(m *member) bool {
+			if m.Area != p.Area || !in(m.literal) {
 				return false
 			}
-			if looked++; p.Overlaps(q) {
-				more = yield(q)
-			}
+			more = yield(m)
 			return more
 		})
 	}
@@ -89,7 +217,7 @@ func (x *Index) Overlapping(p *Pattern, yield func(*Pattern) bool) (looked int) 
 	}
 	if p.literal == "" {
 		visit("", func(string) bool { return true })
-		return looked
+		return
 	}
 	if more {
 		visit(p.literal, func(literal string) bool { return literal == p.literal })
@@ -97,5 +225,4 @@ func (x *Index) Overlapping(p *Pattern, yield func(*Pattern) bool) (looked int) 
 	if below := p.literal + "/"; more {
 		visit(below, func(literal string) bool { return strings.HasPrefix(literal, below) })
 	}
-	return looked
 }

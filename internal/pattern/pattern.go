@@ -50,6 +50,17 @@ type Pattern struct {
 type segment struct {
 	text string
 	wild bool // it has a *
+
+	begin, end string // before the first * and behind the last one
+	several    bool   // there is something between these
+}
+
+func newSegment(text string) segment {
+	first, last := strings.Index(text, star), strings.LastIndex(text, star)
+	if first < 0 {
+		return segment{text: text}
+	}
+	return segment{text, true, text[:first], text[last+1:], last > first+1}
 }
 
 func (s segment) deep() bool { return s.wild && s.text == deep }
@@ -97,7 +108,7 @@ func newPattern(name, area string, texts []string) *Pattern {
 	p := &Pattern{Name: name, Area: area, segments: make([]segment, len(texts)), deep: -1}
 	literal := len(texts)
 	for i, text := range texts {
-		s := segment{text, strings.Contains(text, star)}
+		s := newSegment(text)
 		p.segments[i] = s
 		if s.wild {
 			literal = min(literal, i)
@@ -180,7 +191,12 @@ func behind(part, segments []segment) []segment {
 // fitAll compares the segments of a with as many of b.
 func fitAll(a, b []segment) bool {
 	for i := range a {
-		if !a[i].overlaps(b[i]) {
+		s, t := &a[i], &b[i]
+		if s.wild || t.wild {
+			if !s.overlaps(t) {
+				return false
+			}
+		} else if s.text != t.text {
 			return false
 		}
 	}
@@ -189,37 +205,39 @@ func fitAll(a, b []segment) bool {
 
 // overlaps reports whether there is a text that both segments mean. As for whole patterns, if both have a *, it is
 // enough that their beginnings and their ends fit.
-func (s segment) overlaps(t segment) bool {
+func (s *segment) overlaps(t *segment) bool {
 	switch {
 	case !t.wild:
 		return s.means(t.text)
 	case !s.wild:
 		return t.means(s.text)
 	}
-	a, b := s.text, t.text
-	n := min(strings.Index(a, star), strings.Index(b, star))
-	if a[:n] != b[:n] {
+	n := min(len(s.begin), len(t.begin))
+	if s.begin[:n] != t.begin[:n] {
 		return false
 	}
-	a, b = a[strings.LastIndex(a, star)+1:], b[strings.LastIndex(b, star)+1:]
-	n = min(len(a), len(b))
-	return a[len(a)-n:] == b[len(b)-n:]
+	n = min(len(s.end), len(t.end))
+	return s.end[len(s.end)-n:] == t.end[len(t.end)-n:]
 }
 
 // means reports whether a text is one that a segment stands for.
-func (s segment) means(text string) bool {
-	if !s.wild {
+func (s *segment) means(text string) bool {
+	switch {
+	case !s.wild:
 		return s.text == text
+	case len(text) < len(s.begin)+len(s.end) || !strings.HasPrefix(text, s.begin) || !strings.HasSuffix(text, s.end):
+		return false
+	case !s.several:
+		return true
 	}
-	begin, rest, _ := strings.Cut(s.text, star)
-	text, ok := strings.CutPrefix(text, begin)
-	for ok {
-		part, next, more := strings.Cut(rest, star)
-		if !more {
-			return strings.HasSuffix(text, part)
+	text = text[len(s.begin) : len(text)-len(s.end)]
+	between := s.text[len(s.begin)+1 : len(s.text)-len(s.end)-1]
+	for part := range strings.SplitSeq(between, star) {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
 		}
-		_, text, ok = strings.Cut(text, part)
-		rest = next
+		text = rest
 	}
-	return false
+	return true
 }

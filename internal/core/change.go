@@ -165,12 +165,11 @@ func (s *State) replace(sp *space, from, to *Claim) {
 		more.Shares = &shares
 		other.setMore(more)
 	}
-	sp.eachUnit(from, func(u pool.Unit) {
+	s.changeUnits(sp, from, func(u *pool.Unit) {
 		if from.Token != to.Token {
 			u.Give(to.ID, to.Holder) // it is used on somebody else's account from now on
 		}
 		u.Lease, u.Holder = to.ID, to.Holder
-		sp.pools.Set(&u)
 	})
 	s.setResource(sp, &other)
 }

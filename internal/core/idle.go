@@ -49,17 +49,23 @@ func (s *State) idleFor(u *pool.Unit) time.Duration {
 
 // leaseIdle returns how long nothing of a lease has been used, and when its holder was asked about it.
 func (s *State) leaseIdle(sp *space, c *Claim) (idle time.Duration, asked Time) {
-	for i, name := range c.terms().Units {
-		u := sp.pools.Get(c.Resource, name)
-		if u == nil || u.Lease != c.ID || s.idleFor(u) == 0 {
-			return 0, 0
+	known := 0
+	sp.pools.Named(c.Resource, c.terms().Units, func(u *pool.Unit) bool {
+		here := s.idleFor(u)
+		if u.Lease != c.ID || here == 0 {
+			return false
 		}
-		if here := s.idleFor(u); i == 0 || here < idle {
+		if known == 0 || here < idle {
 			idle = here
 		}
-		if i == 0 || u.Use.Asked < asked {
+		if known == 0 || u.Use.Asked < asked {
 			asked = u.Use.Asked // one that was used since forgot that it was asked
 		}
+		known++
+		return true
+	})
+	if known < len(c.terms().Units) {
+		return 0, 0
 	}
 	return idle, asked
 }
@@ -75,11 +81,10 @@ func (s *State) judgeLease(sp *space, c *Claim, d leasehold.Definition) {
 		event := s.event(sp, c, leasehold.Asked)
 		event.By, event.Reason = idleRule, idleMessage(c, idle, d)
 		s.emit(sp, event)
-		sp.eachUnit(c, func(u pool.Unit) {
+		s.changeUnits(sp, c, func(u *pool.Unit) {
 			use := *u.Use
 			use.Asked = s.now
 			u.Use = &use
-			sp.pools.Set(&u)
 		})
 	case d.IdleRelease != 0 && time.Duration(s.now-asked) >= d.IdleRelease && c.terms().BreakAt == 0:
 		s.setBreak(sp, c, &Break{By: idleRule, Reason: "no use for " + timeline.Text(idle)}, s.now.Add(idleNotice))

@@ -43,13 +43,7 @@ func (s *State) setUnits(c *SetUnits) Answer {
 	if len(changes) == 0 {
 		return Answer{} // an earlier try did it
 	}
-	for _, u := range changes {
-		if u.Removed && u.Lease == "" {
-			sp.pools.Delete(u.Pool, u.Name)
-		} else {
-			sp.pools.Set(u)
-		}
-	}
+	sp.pools.Update(changes...)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Reason})
 	s.stir(sp, c.Resource)
 	return Answer{}
@@ -149,15 +143,18 @@ func (s *State) drain(c *Drain) Answer {
 			return refuse(leasehold.NotFound, "%s has no unit %q", c.Resource, name)
 		}
 	}
-	changed := false
-	for _, name := range c.Units {
-		u := *sp.pools.Get(c.Resource, name)
+	var changes []*pool.Unit
+	sp.pools.Named(c.Resource, c.Units, func(u *pool.Unit) bool {
 		if u.Drained != c.Why {
-			u.Drained, changed = c.Why, true
-			sp.pools.Set(&u)
+			drained := *u
+			drained.Drained = c.Why
+			changes = append(changes, &drained)
 		}
-	}
-	if changed {
+		return true
+	})
+	s.work.take(len(c.Units) / perUnit)
+	if len(changes) > 0 {
+		sp.pools.Set(changes...)
 		s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Why})
 		s.stir(sp, c.Resource)
 	}
@@ -190,42 +187,53 @@ func (s *State) pick(id string, units []*pool.Unit, borrowed bool) {
 // takeUnits gives a lease the units that were picked for it.
 func (s *State) takeUnits(sp *space, c *Claim) {
 	i := slices.IndexFunc(s.picked, func(p picked) bool { return p.id == c.ID })
-	t := c.terms()
-	t.Units = nil
-	for _, unit := range s.picked[i].units {
+	units, t := slices.Clone(s.picked[i].units), c.terms()
+	s.work.take(len(units) / unitsPerWork)
+	t.Units = make([]string, len(units))
+	for i, unit := range units {
 		u := *unit
 		u.Give(c.ID, c.Holder)
 		if adopted := c.asks().Adopts; len(adopted) > 0 && u.Use != nil {
 			u.Use.Strangers = nil // all of them are the holder's: else it would not get the unit
 		}
-		sp.pools.Set(&u)
-		t.Units = append(t.Units, u.Name)
+		units[i], t.Units[i] = &u, u.Name
 	}
+	sp.pools.Set(units...)
 	c.setTerms(t)
 }
 
 // giveUnits takes the units from a lease that ends. One that its host has no longer goes with the lease.
 func (s *State) giveUnits(sp *space, c *Claim) {
 	s.work.take(s.poolCost(sp, c.Resource))
-	sp.eachUnit(c, func(u pool.Unit) {
-		if u.TakeBack(s.now); u.Removed {
-			sp.pools.Delete(u.Pool, u.Name)
-		} else {
-			sp.pools.Set(&u)
-		}
-	})
+	s.changeUnits(sp, c, func(u *pool.Unit) { u.TakeBack(s.now) })
 }
 
-// eachUnit calls yield with a copy of each unit that a lease has of a pool.
-func (sp *space) eachUnit(c *Claim, yield func(pool.Unit)) {
+// unitsPerWork is how many units are changed in a unit of work.
+const unitsPerWork = 4
+
+// changeUnits changes the units that a lease has of a pool.
+func (s *State) changeUnits(sp *space, c *Claim, change func(*pool.Unit)) {
+	var changed []*pool.Unit
+	sp.eachUnit(c, func(u *pool.Unit) {
+		after := *u
+		change(&after)
+		changed = append(changed, &after)
+	})
+	s.work.take(len(changed) / unitsPerWork)
+	sp.pools.Update(changed...)
+}
+
+// eachUnit calls yield with each unit that a lease has of a pool.
+func (sp *space) eachUnit(c *Claim, yield func(*pool.Unit)) {
 	if !sp.pools.Has(c.Resource) {
 		return
 	}
-	for _, name := range c.terms().Units {
-		if u := sp.pools.Get(c.Resource, name); u != nil && u.Lease == c.ID {
-			yield(*u)
+	sp.pools.Named(c.Resource, c.terms().Units, func(u *pool.Unit) bool {
+		if u.Lease == c.ID {
+			yield(u)
 		}
-	}
+		return true
+	})
 }
 
 // poolCost is what it costs to look for units in a pool. It is told from the size of the pool and of its queue, and not

@@ -168,13 +168,7 @@ func (s *State) upcoming(sp *space, c *Claim) *leasehold.Upcoming {
 	if sp.reservations.Of(c.Resource) == 0 || s.permit != nil && !s.mayShow(sp, c.Resource) {
 		return nil
 	}
-	var next *reservation.Reservation
-	sp.reservations.Overlapping(c.Resource, s.date, s.date.Add(24*time.Hour), func(r *reservation.Reservation) bool {
-		if r.ID != c.terms().Reservation && r.From > s.date && (next == nil || r.From < next.From) {
-			next = r
-		}
-		return true
-	})
+	next := sp.reservations.Next(c.Resource, s.date, s.date.Add(24*time.Hour), c.terms().Reservation)
 	if next == nil {
 		return nil
 	}

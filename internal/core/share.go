@@ -40,7 +40,7 @@ func (s *State) noteShare(sp *space, c *Claim) {
 	if c.Slots == 0 { // an exclusive lease has all of them
 		share.Units = sp.pools.Size(c.Resource).Units
 	}
-	sp.eachUnit(c, func(u pool.Unit) {
+	sp.eachUnit(c, func(u *pool.Unit) {
 		at, known := slices.BinarySearchFunc(share.Hosts, u.Host, func(h leasehold.HostUnits, host string) int {
 			return cmp.Compare(h.Host, host)
 		})

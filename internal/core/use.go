@@ -64,6 +64,7 @@ func (s *State) takeReports(sp *space, r *Resource, c *ReportUse) (changed strin
 		changed = changed[:min(len(changed), leasehold.MaxName)]
 	}
 	var reported btree.Set[string]
+	var changes []*pool.Unit
 	for i := range c.Units {
 		said := &c.Units[i]
 		reported.Insert(said.Name)
@@ -73,21 +74,18 @@ func (s *State) takeReports(sp *space, r *Resource, c *ReportUse) (changed strin
 		u.Use = before.Use.Next(s.now, s.heldSince(sp, before), pool.Use{Percent: said.Percent, Memory: said.Memory,
 			Strangers: s.strangers(sp, r, before, said.Processes)})
 		note(before, &u)
-		sp.pools.Set(&u)
+		changes = append(changes, &u)
 	}
-	var missing []*pool.Unit
-	sp.pools.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
-		if !reported.Contains(u.Name) && !u.Removed && u.Unfit != notReported {
-			missing = append(missing, u)
+	sp.pools.OfHost(c.Resource, c.Host, func(before *pool.Unit) bool {
+		if !reported.Contains(before.Name) && !before.Removed && before.Unfit != notReported {
+			u := *before
+			u.Unfit, u.Use = notReported, nil
+			note(before, &u)
+			changes = append(changes, &u)
 		}
 		return true
 	})
-	for _, before := range missing {
-		u := *before
-		u.Unfit, u.Use = notReported, nil
-		note(before, &u)
-		sp.pools.Set(&u)
-	}
+	sp.pools.Set(changes...)
 	return changed
 }
 
@@ -127,7 +125,7 @@ func (s *State) strangers(sp *space, r *Resource, u *pool.Unit, all []UnitProces
 
 // used returns how long the units of a lease were used and were not, as far as that was reported.
 func (sp *space) used(c *Claim) (busy, idle time.Duration) {
-	sp.eachUnit(c, func(u pool.Unit) {
+	sp.eachUnit(c, func(u *pool.Unit) {
 		if u.Use != nil {
 			busy, idle = busy+u.Use.Busy, idle+u.Use.Unused
 		}

@@ -46,10 +46,13 @@ type Host struct {
 // A Table is the units of all pools of a namespace. Values in it are never changed in place, so that Copy costs
 // nothing however many there are.
 type Table struct {
-	names *btree.BTreeG[*Unit] // by pool and name
+	homes *btree.BTreeG[home]  // by pool and name
 	hosts *btree.BTreeG[*Host] // by pool and name
 	sizes btree.Map[string, Size]
 }
+
+// A home says on which host a unit is. It stays there for as long as it is in the pool.
+type home struct{ pool, name, host string }
 
 // A Size is how many units a pool has.
 type Size struct {
@@ -62,8 +65,8 @@ var noLocks = btree.Options{NoLocks: true}
 // NewTable returns an empty table.
 func NewTable() Table {
 	return Table{
-		names: btree.NewBTreeGOptions(func(a, b *Unit) bool {
-			return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name)) < 0
+		homes: btree.NewBTreeGOptions(func(a, b home) bool {
+			return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name)) < 0
 		}, noLocks),
 		hosts: btree.NewBTreeGOptions(func(a, b *Host) bool {
 			return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name)) < 0
@@ -73,15 +76,15 @@ func NewTable() Table {
 
 // Copy returns a table that stays as it is while the original goes on.
 func (t *Table) Copy() Table {
-	return Table{t.names.Copy(), t.hosts.Copy(), *t.sizes.Copy()}
+	return Table{t.homes.Copy(), t.hosts.Copy(), *t.sizes.Copy()}
 }
 
 // Len returns how many units there are in all pools.
-func (t *Table) Len() int { return t.names.Len() }
+func (t *Table) Len() int { return t.homes.Len() }
 
 // Has reports whether a path names a pool.
 func (t *Table) Has(pool string) bool {
-	if t.names.Len() == 0 {
+	if t.homes.Len() == 0 {
 		return false
 	}
 	_, ok := t.sizes.Get(pool)
@@ -95,52 +98,94 @@ func (t *Table) Size(pool string) Size {
 }
 
 // Get returns a unit by its name; nil if there is none.
-func (t *Table) Get(pool, name string) *Unit {
-	u, _ := t.names.Get(&Unit{Pool: pool, Name: name})
-	return u
+func (t *Table) Get(pool, name string) (found *Unit) {
+	t.Named(pool, []string{name}, func(u *Unit) bool {
+		found = u
+		return true
+	})
+	return found
 }
 
-// Set puts a unit in the place of the one that has its name.
-func (t *Table) Set(u *Unit) {
-	before := t.Get(u.Pool, u.Name)
-	t.names.Set(u)
-	if before != nil && before.Host == u.Host {
-		t.move(u.Host, before, u)
-		return
+// Named calls yield with the units that have some names, in the order of these, until it returns false. Names that are
+// not there are left out. Names of one host that follow each other cost little.
+func (t *Table) Named(pool string, names []string, yield func(*Unit) bool) {
+	var list []*Unit
+	at := 0
+	for _, name := range names {
+		if at == len(list) || list[at].Name != name {
+			here := false
+			if at, here = place(list, name); !here {
+				list = t.neighbours(pool, name)
+				at, here = place(list, name)
+			}
+			if !here {
+				continue
+			}
+		}
+		if at++; !yield(list[at-1]) {
+			return
+		}
 	}
-	if before != nil {
-		t.move(before.Host, before, nil)
-	}
-	t.move(u.Host, nil, u)
 }
 
-// Delete takes the unit with a name away.
-func (t *Table) Delete(pool, name string) {
-	if u := t.Get(pool, name); u != nil {
-		t.names.Delete(u)
-		t.move(u.Host, u, nil)
+// neighbours returns the units of the host that has the one with a name.
+func (t *Table) neighbours(pool, name string) []*Unit {
+	if its, ok := t.homes.Get(home{pool: pool, name: name}); ok {
+		h, _ := t.hosts.Get(&Host{Pool: pool, Name: its.host})
+		return h.list
+	}
+	return nil
+}
+
+// place finds a name among the units of a host.
+func place(list []*Unit, name string) (at int, here bool) {
+	return slices.BinarySearchFunc(list, name, func(u *Unit, name string) int { return cmp.Compare(u.Name, name) })
+}
+
+// Set puts units in the place of those that have their names. Many of one host that follow each other cost little more
+// than one.
+func (t *Table) Set(units ...*Unit) { t.set(units, false) }
+
+// Update is Set, and takes those away that were removed and that no lease has any longer.
+func (t *Table) Update(units ...*Unit) { t.set(units, true) }
+
+func (t *Table) set(units []*Unit, clear bool) {
+	for len(units) > 0 {
+		first, n := units[0], 1
+		for n < len(units) && units[n].Host == first.Host && units[n].Pool == first.Pool {
+			n++
+		}
+		t.setOnHost(first.Pool, first.Host, units[:n], clear)
+		units = units[n:]
 	}
 }
 
-// move puts one unit in the place of another on a host. Either of the two may be nil.
-func (t *Table) move(host string, before, after *Unit) {
-	one := cmp.Or(after, before)
-	h := Host{Pool: one.Pool, Name: host}
+// setOnHost is set for the units of one host, whose list is copied once.
+func (t *Table) setOnHost(pool, host string, units []*Unit, clear bool) {
+	h := Host{Pool: pool, Name: host}
 	if known, ok := t.hosts.Get(&h); ok {
 		h = *known
 	}
-	size := t.Size(one.Pool)
-	h.count(before, &size, -1)
-	h.count(after, &size, 1)
-	at, _ := slices.BinarySearchFunc(h.list, one, func(u, v *Unit) int { return cmp.Compare(u.Name, v.Name) })
+	size := t.Size(pool)
 	h.list = slices.Clone(h.list)
-	switch {
-	case before == nil:
-		h.list = slices.Insert(h.list, at, after)
-	case after == nil:
-		h.list = slices.Delete(h.list, at, at+1)
-	default:
-		h.list[at] = after
+	for _, u := range units {
+		at, here := place(h.list, u.Name)
+		if here {
+			h.count(h.list[at], &size, -1)
+		}
+		switch gone := clear && u.Removed && u.Lease == ""; {
+		case gone && here:
+			h.list = slices.Delete(h.list, at, at+1)
+			t.homes.Delete(home{pool: pool, name: u.Name})
+		case gone:
+		case here:
+			h.list[at] = u
+			h.count(u, &size, 1)
+		default:
+			h.list = slices.Insert(h.list, at, u)
+			t.homes.Set(home{pool, u.Name, host})
+			h.count(u, &size, 1)
+		}
 	}
 	if len(h.list) == 0 {
 		t.hosts.Delete(&h)
@@ -148,17 +193,14 @@ func (t *Table) move(host string, before, after *Unit) {
 		t.hosts.Set(&h)
 	}
 	if size == (Size{}) {
-		t.sizes.Delete(one.Pool)
+		t.sizes.Delete(pool)
 	} else {
-		t.sizes.Set(one.Pool, size)
+		t.sizes.Set(pool, size)
 	}
 }
 
 // count counts a unit that comes or goes.
 func (h *Host) count(u *Unit, size *Size, n int) {
-	if u == nil {
-		return
-	}
 	if u.Removed {
 		size.Removed += n
 	} else {

@@ -210,6 +210,23 @@ func (t *Table) Overlapping(resource string, from, until Moment, yield func(*Res
 	})
 }
 
+// Next returns the reservation of a resource that begins first after a moment and before another, and is not over; nil
+// if there is none. The one with the id except is left out.
+func (t *Table) Next(resource string, after, before Moment, except string) (next *Reservation) {
+	for at := after + 1; next == nil && at < before; at = Moment(day(at)+1) * dayLength {
+		t.plan.Ascend(entry{resource: resource, day: day(at), from: at}, func(e entry) bool {
+			if e.resource != resource || e.day != day(at) || e.from >= before {
+				return false
+			}
+			if e.id != except {
+				next = e.of
+			}
+			return next == nil
+		})
+	}
+	return next
+}
+
 // Keeping calls yield with the reservations of a resource that have begun and that nobody claimed.
 func (t *Table) Keeping(resource string, yield func(*Reservation) bool) {
 	if t.open.Len() == 0 {

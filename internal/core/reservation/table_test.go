@@ -48,6 +48,16 @@ func TestPlanAgreesWithALookAtEverything(t *testing.T) {
 				}
 				peak = max(peak, now)
 			}
+			next := table.Next(resource, from, until, "r0")
+			for _, r := range all {
+				if r.Over == 0 && r.Resource == resource && r.ID != "r0" && r.From > from && r.From < until &&
+					(next == nil || r.From < next.From || r.From == next.From && r.ID < next.ID) {
+					t.Fatalf("seed %d: %s begins before %v does", seed, r.ID, next)
+				}
+			}
+			if next != nil && (next.Resource != resource || next.From <= from || next.From >= until || next.ID == "r0") {
+				t.Fatalf("seed %d: %v is not the next of %s after %d", seed, next, resource, from)
+			}
 			got := []string{}
 			table.Overlapping(resource, from, until, func(r *Reservation) bool {
 				got = append(got, r.ID)

@@ -206,10 +206,10 @@ func (s *State) heldOverlapping(sp *space, other *Resource, path string, positio
 // behindAll is the place of somebody who comes now, with the least priority.
 var behindAll = &Wait{Priority: earlyPriority, Order: math.MaxUint64}
 
-// overlappingAhead counts the waiters for other names that a waiter has to let go first. When the work of an entry is
-// spent, it counts none: there may be a thousand names, and an entry may have thousands of answers.
-func (s *State) overlappingAhead(sp *space, c *Claim) (n int) {
-	if s.work.spent() {
+// overlappingAhead counts the waiters for other names that a waiter has to let go first. When the work is spent it counts
+// none: there may be a thousand names, and an entry may have thousands of answers.
+func (s *State) overlappingAhead(sp *space, c *Claim, w *work) (n int) {
+	if w.spent() {
 		return 0
 	}
 	met := 0
@@ -218,7 +218,7 @@ func (s *State) overlappingAhead(sp *space, c *Claim) (n int) {
 		n += ahead(sp, r, c)
 		return true
 	})
-	s.work.take(looked/looksPerUnit + met)
+	w.take(looked/looksPerUnit + met)
 	return n
 }
 

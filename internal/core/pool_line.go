@@ -66,7 +66,7 @@ func compileAsk(slots int, sel *leasehold.Select, labels leasehold.Labels) (*poo
 		return nil, err
 	}
 	return &pool.Ask{N: slots, Where: where, Spread: sel.Spread, Units: sel.Units,
-		Adopts: pool.Adopted(labels)}, nil
+		Sorted: slices.Sorted(slices.Values(sel.Units)), Adopts: pool.Adopted(labels)}, nil
 }
 
 // A verdict is what becomes of the next in a line.
@@ -116,7 +116,7 @@ func (l *line) judge(c *Claim) verdict {
 func (l *line) keep(ask *pool.Ask) verdict {
 	first := l.units.Empty()
 	if !l.units.Keep(ask) {
-		never := l.sp.pools.Most(l.path, ask) < ask.N
+		never := l.units.Most(ask) < ask.N
 		if !never {
 			l.units.Ignore(ask)
 		}
@@ -254,25 +254,43 @@ func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
 // and what is borrowed may be missing on the host where units are kept for the first one, so that they are kept on
 // another. Then all are looked at again.
 func (s *State) handOverUnits(sp *space, path string) {
+	if r, ok := sp.resources.Get(path); !ok || r.Waiting == 0 {
+		return
+	}
 	for {
+		if s.work.spent() && !s.still {
+			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
+			return
+		}
 		l := s.newLine(sp, path)
-		s.handOverLine(sp, l)
-		if l.grants == 0 || len(l.limits) == 0 && !l.borrows {
+		n := s.handOverLine(sp, l)
+		// Servers do not agree on when it is needless to look because of time alone: that is not counted unless
+		// it comes to something.
+		if !s.still || l.grants > 0 {
+			s.work.take(n/waitersPerWork + l.units.Looked/unitsLooked)
+		}
+		if l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
 			return
 		}
 	}
 }
 
+// How many waiters, and units and hosts, are looked at in a unit of work.
+const (
+	waitersPerWork = 2
+	unitsLooked    = 64
+)
+
 // handOverLine goes through the waiters once, in their order. If nothing is left to do, it notes until when that stays
-// so: until the first of those who were looked at is over, or a rest is.
-func (s *State) handOverLine(sp *space, l *line) {
+// so: until the first of those who were looked at is over, or a rest is. It returns how many waiters it looked at.
+func (s *State) handOverLine(sp *space, l *line) (n int) {
 	path := l.path
 	calm := Time(math.MaxInt64)
 	after := beforeAll(path)
-	for n := 0; n < maxLine && !l.units.Full(); n++ {
+	for ; n < maxLine && !l.units.Full(); n++ {
 		r, ok := sp.resources.Get(path)
 		if !ok || r.Claim != "" || r.Waiting == 0 || s.quarantined() {
-			return
+			return n
 		}
 		if at := r.resumes(); at != 0 {
 			calm = min(calm, at)
@@ -286,10 +304,11 @@ func (s *State) handOverLine(sp *space, l *line) {
 			calm = min(calm, at)
 		}
 		if !s.handUnits(sp, l, waiter) {
-			return
+			return n
 		}
 	}
 	sp.calm.Set(path, calm)
+	return n
 }
 
 // handUnits grants to one waiter of a pool, lets it leave or lets it wait. It reports whether there is work left in the

@@ -272,7 +272,7 @@ var firstPlace = &Wait{Priority: reservedPriority}
 // queue costs hardly more than a short one.
 func (s *State) position(sp *space, waiter *Claim) (place int) {
 	for _, c := range s.together(sp, waiter) {
-		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1+s.overlappingAhead(sp, c))
+		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1+s.overlappingAhead(sp, c, &s.work))
 	}
 	return place
 }

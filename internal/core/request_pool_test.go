@@ -83,4 +83,37 @@ var poolCases = []worstCase{
 		}
 		return d.command(c)
 	}},
+	{"an acquire behind 256 waiters for one drained unit", func(d *desk, part int) func() int {
+		drainedWaiters(d)
+		return d.command(takeUnits("l", 1))
+	}},
+	{"the report of a host behind 256 waiters for one drained unit", func(d *desk, part int) func() int {
+		drainedWaiters(d)
+		return d.command(hostUnits("gpu", "new", 1000))
+	}},
+	{"a read of the queue of 256 who wait for one drained unit", func(d *desk, part int) func() int {
+		drainedWaiters(d)
+		return d.read(func(v core.View) { v.Pool(ns, "gpu", core.PoolQuery{Most: 1, Waiters: 1000}) })
+	}},
+	{"an acquire behind 64 waiters for drained units with labels", func(d *desk, part int) func() int {
+		d.open("s")
+		d.units("gpu", 10, 900)
+		d.must(&core.Drain{Namespace: ns, Resource: "gpu", Units: []string{"h000-0000"}, Why: "fan"})
+		for i := range 64 {
+			d.do(&core.Acquire{Namespace: ns, Resource: "gpu", ID: fmt.Sprint("w", i), Holder: "w", Session: "s", Slots: 9000, Wait: time.Hour,
+				Select: &leasehold.Select{Where: fmt.Sprintf("model=H100, model!=x%d", i), Spread: true}})
+		}
+		return d.command(takeUnits("l", 1))
+	}},
+}
+
+// drainedWaiters lets many wait for one unit that is drained, in different words, and all others be free.
+func drainedWaiters(d *desk) {
+	d.open("s")
+	d.units("gpu", 9, 1000)
+	d.must(&core.Drain{Namespace: ns, Resource: "gpu", Units: []string{"h000-0000"}, Why: "fan"})
+	for i := range 256 {
+		d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: fmt.Sprint("w", i), Holder: "w", Session: "s", Slots: 1, Wait: time.Hour,
+			Select: &leasehold.Select{Where: fmt.Sprintf("unit=h000-0000, model!=x%d", i)}})
+	}
 }

@@ -28,4 +28,22 @@ var reserveCases = []worstCase{
 		}
 		return d.entry(renewals...)
 	}},
+	{"a tick in which 256 reservations are freed that nobody claimed, before 1,024 waiters", func(d *desk, part int) func() int {
+		const n = 256
+		d.units("gpu", 1, n)
+		d.open("s")
+		for i := range n {
+			d.must(reserve("gpu", i, 1, time.Hour))
+		}
+		d.at(time.Hour)
+		for range 20 {
+			d.must(&core.Tick{})
+		}
+		d.must(&core.OpenSession{Namespace: ns, ID: "w", TTL: 24 * time.Hour})
+		for i := range 4 * n {
+			d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: fmt.Sprint("w", i), Holder: "w", Session: "w", Slots: 1, Wait: 20 * time.Hour})
+		}
+		d.at(time.Hour + 16*time.Minute)
+		return d.command(&core.Tick{})
+	}},
 }

@@ -273,9 +273,9 @@ func (s *State) planUnits(sp *space, r *reservation.Reservation, taken btree.Set
 		case taken.Contains(u.Name):
 			return -1
 		case u.Lease != "":
-			return 1
+			return pool.Serves
 		}
-		return 0
+		return pool.Suits
 	})
 	if units == nil {
 		return false

@@ -89,14 +89,13 @@ func (s *State) claimedBy(sp *space, r *reservation.Reservation, lease string) {
 // kept returns how many slots of a resource are kept for reservations that have begun and that nobody claimed, and
 // whether all of them are. The one that is being claimed right now is left out.
 func (s *State) kept(sp *space, path string) (slots int, all bool) {
-	sp.reservations.Keeping(path, func(r *reservation.Reservation) bool {
-		if r.ID != s.claiming {
-			slots += int(r.Slots)
-			all = all || r.Slots == 0
+	kept := sp.reservations.Kept(path)
+	if r := sp.reservations.Get(s.claiming); r != nil && r.Open() && r.Resource == path {
+		if kept.Slots -= int(r.Slots); r.Slots == 0 {
+			kept.Whole--
 		}
-		return true
-	})
-	return slots, all
+	}
+	return kept.Slots, kept.Whole > 0
 }
 
 // keptUnits adds the units of a pool that are kept for reservations to those that rest.

@@ -264,7 +264,7 @@ func (v *view) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter
 		if c.Resource != r.Path || len(queue) == most {
 			return false
 		}
-		waiter := v.s.waiter(sp, c, len(queue)+1+v.s.overlappingAhead(sp, c))
+		waiter := v.s.waiter(sp, c, len(queue)+1+v.s.overlappingAhead(sp, c, &v.work))
 		if i := len(queue); i < len(forecasts) {
 			waiter.Forecast, waiter.ForecastError = forecasts[i].Forecast, forecasts[i].ForecastError
 		}

@@ -2,7 +2,9 @@ package pool
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -14,6 +16,7 @@ type Ask struct {
 	Where  Selector
 	Spread bool     // they may be on several hosts
 	Units  []string // these and no others; Where and Spread are then empty
+	Sorted []string // the same in their order
 	All    bool     // an exclusive lease: everything that there is
 	Adopts []int    // processes that may be on the units, since they are the request's own
 }
@@ -24,7 +27,8 @@ func (a *Ask) Wants(u *Unit) bool {
 	case a.All:
 		return true
 	case len(a.Units) > 0:
-		return slices.Contains(a.Units, u.Name)
+		_, named := slices.BinarySearch(a.Sorted, u.Name)
+		return named
 	}
 	return a.Where.Matches(u)
 }
@@ -43,7 +47,7 @@ type Line struct {
 	pool    string
 	resting btree.Set[string]
 	kept    []keeper
-	nothing []*Ask // that could use none of the units
+	nothing btree.Set[string] // what was asked for by those who could use none of the units
 	full    bool
 
 	begins func(*Ask, func(*Unit) bool) time.Duration // of Lend
@@ -52,13 +56,41 @@ type Line struct {
 	Looked int // units and hosts that were looked at
 }
 
+// maxLooked is how many units and hosts are looked at in a line. Nobody behind is granted anything before one of those
+// is gone for whom that was: it would take too long.
+const maxLooked = 1 << 18
+
+// A match is whether a request wants the unit that was looked at last. Units of a host that have the same labels are
+// wanted alike.
+type match struct {
+	unit   *Unit
+	wanted bool
+}
+
+// wants is Wants, and counts what it takes.
+func (l *Line) wants(a *Ask, u *Unit, last *match) bool {
+	if l.Looked++; a.All || len(a.Units) > 0 || len(a.Where.conditions) == 0 {
+		return a.Wants(u)
+	}
+	if last.unit == nil || a.Where.names || last.unit.Host != u.Host || !slices.Equal(last.unit.Labels, u.Labels) {
+		l.Looked += lookedPerCondition * len(a.Where.conditions)
+		last.wanted = a.Wants(u)
+	}
+	last.unit = u
+	return last.wanted
+}
+
+// lookedPerCondition is how many units are looked at in the time that a condition takes.
+const lookedPerCondition = 4
+
 // A keeper is one in the line for whom units are kept.
 type keeper struct {
 	ask   *Ask
 	fixed bool // only those of one host
 	host  string
 	could *btree.Map[string, bool] // by host, where ask needs all on one: whether there are enough
-	lends *time.Duration           // for how long it can do without what is kept for it; nil: not known yet
+	last  match
+	lends *time.Duration // for how long it can do without what is kept for it; nil: not known yet
 }
 
 // MaxKept is for how many different requests units are kept. Nobody behind them is granted anything before one of them
@@ -70,8 +102,11 @@ func NewLine(t *Table, pool string, resting btree.Set[string]) *Line {
 	return &Line{table: t, pool: pool, resting: resting}
 }
 
-// Full reports whether units are kept for as many as there can be.
-func (l *Line) Full() bool { return l.full }
+// Full reports whether units are kept for as many as there can be, or as many were looked at.
+func (l *Line) Full() bool { return l.full || l.Tired() }
+
+// Tired reports whether as many units and hosts were looked at as may be.
+func (l *Line) Tired() bool { return l.Looked > maxLooked }
 
 // free reports whether a unit can be granted to the one who comes next in the line.
 func (l *Line) free(a *Ask, u *Unit) bool {
@@ -90,7 +125,7 @@ func (l *Line) free(a *Ask, u *Unit) bool {
 // keeps reports whether a unit is kept for somebody.
 func (l *Line) keeps(k *keeper, u *Unit) bool {
 	switch {
-	case !k.ask.Wants(u):
+	case !l.wants(k.ask, u, &k.last):
 		return false
 	case k.fixed:
 		return u.Host == k.host
@@ -109,9 +144,9 @@ func (l *Line) keeps(k *keeper, u *Unit) bool {
 
 // on counts the units of a host that a request asks for: all of them, those that are fit, and those that are free.
 func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
-	for _, u := range h.list {
-		l.Looked++
-		if u.Removed || !a.Wants(u) {
+	var last match
+	for _, u := range a.list(h) {
+		if u.Removed || !l.wants(a, u, &last) {
 			continue
 		}
 		all++
@@ -126,13 +161,63 @@ func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
 	return all, fit, free
 }
 
+// hosts calls yield with the hosts that may have units that a request asks for, by name, until it returns false.
+func (l *Line) hosts(a *Ask, yield func(*Host) bool) { l.table.hostsFor(l.pool, a, yield) }
+
+// hostsFor is Hosts for those that may have units that a request asks for.
+func (t *Table) hostsFor(pool string, a *Ask, yield func(*Host) bool) {
+	names, said := a.Where.among(KeyHost)
+	if units, some := a.names(); some {
+		names, said = nil, true
+		for _, unit := range units {
+			if its, ok := t.homes.Get(home{pool: pool, name: unit}); ok {
+				names = append(names, its.host)
+			}
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	if !said {
+		t.Hosts(pool, yield)
+		return
+	}
+	for _, name := range names {
+		if h, ok := t.hosts.Get(&Host{Pool: pool, Name: name}); ok && !yield(h) {
+			return
+		}
+	}
+}
+
+// names returns the names of the only units that a request may want, in their order, if it says which these are.
+func (a *Ask) names() (names []string, said bool) {
+	if len(a.Units) > 0 {
+		return a.Sorted, true
+	}
+	return a.Where.among(KeyUnit)
+}
+
+// list returns the units of a host among which are all that a request wants, by name.
+func (a *Ask) list(h *Host) []*Unit {
+	names, said := a.names()
+	if !said {
+		return h.list
+	}
+	var list []*Unit
+	for _, name := range names {
+		if at, here := place(h.list, name); here {
+			list = append(list, h.list[at])
+		}
+	}
+	return list
+}
+
 // Pick returns the units that a request gets, if it is the next in the line; nil if it has to wait. Those that its
 // holder had last come first, since that is where its data may still be; then those that nobody had yet; then those
 // that have been free longest. Of several hosts it is the one with the most units that the holder had last; then the
 // one that has the fewest others free, so that whole hosts stay free for those who need them; then the one whose units
 // have been free longest.
 func (l *Line) Pick(a *Ask, holder string) []*Unit {
-	if l.full || a.All || l.Repeats(a) {
+	if l.Full() || a.All || l.Repeats(a) {
 		return nil
 	}
 	return l.choose(a, holder)
@@ -145,7 +230,7 @@ func (l *Line) Lend(begins func(ask *Ask, kept func(*Unit) bool) time.Duration) 
 // Borrow is Pick for a request that will be over after some time: it may have what is kept for others who can do
 // without it for longer.
 func (l *Line) Borrow(a *Ask, holder string, lasts time.Duration) []*Unit {
-	if l.full || a.All || l.begins == nil || lasts <= 0 {
+	if l.Full() || a.All || l.begins == nil || lasts <= 0 {
 		return nil
 	}
 	l.lasts = lasts
@@ -175,7 +260,7 @@ func (l *Line) choose(a *Ask, holder string) []*Unit {
 		return l.named(a)
 	case a.Spread:
 		best := newBest(a.N, holder)
-		l.table.Hosts(l.pool, func(h *Host) bool {
+		l.hosts(a, func(h *Host) bool {
 			l.Looked++
 			l.collect(a, h, best)
 			return true
@@ -184,7 +269,7 @@ func (l *Line) choose(a *Ask, holder string) []*Unit {
 	}
 	var chosen *best
 	candidate := newBest(a.N, holder)
-	l.table.Hosts(l.pool, func(h *Host) bool {
+	l.hosts(a, func(h *Host) bool {
 		l.Looked++
 		if h.Free < a.N {
 			return true
@@ -209,7 +294,12 @@ func (l *Line) choose(a *Ask, holder string) []*Unit {
 // Repeats reports whether somebody before asked for the very same, and did not get it.
 func (l *Line) Repeats(a *Ask) bool {
 	return slices.ContainsFunc(l.kept, func(k keeper) bool { return !k.fixed && k.ask.same(a) }) ||
-		slices.ContainsFunc(l.nothing, a.same)
+		l.nothing.Len() > 0 && l.nothing.Contains(a.text())
+}
+
+// text says what a request asks for: requests that are the same have the same text.
+func (a *Ask) text() string {
+	return fmt.Sprint(a.N, a.Spread, a.All, a.Adopts, len(a.Units)) + a.Where.text + "\x00" + strings.Join(a.Units, "\x00")
 }
 
 // same reports whether two requests ask for the same units, from any holder.
@@ -236,8 +326,9 @@ func (l *Line) collect(a *Ask, h *Host, into *best) {
 	if h.Free == 0 {
 		return
 	}
-	for _, u := range h.list {
-		if u.Free() && a.Where.Matches(u) && l.free(a, u) {
+	var last match
+	for _, u := range a.list(h) {
+		if u.Free() && l.wants(a, u, &last) && l.free(a, u) {
 			into.add(u)
 		}
 	}
@@ -246,7 +337,7 @@ func (l *Line) collect(a *Ask, h *Host, into *best) {
 // Keep lets a request that was not granted stand in the line. It reports whether there is anything that the request
 // could use: if not, nothing is kept for it.
 func (l *Line) Keep(a *Ask) bool {
-	if l.full || l.Repeats(a) {
+	if l.Full() || l.Repeats(a) {
 		return true
 	}
 	k := keeper{ask: a}
@@ -266,7 +357,7 @@ func (l *Line) Keep(a *Ask) bool {
 }
 
 // Ignore notes that a request can use nothing, so that nobody looks for those who ask for the same.
-func (l *Line) Ignore(a *Ask) { l.nothing = append(l.nothing, a) }
+func (l *Line) Ignore(a *Ask) { l.nothing.Insert(a.text()) }
 
 // possible reports whether there are as many units as a request needs that it could use.
 func (l *Line) possible(a *Ask) (enough bool) {
@@ -274,7 +365,7 @@ func (l *Line) possible(a *Ask) (enough bool) {
 		return true
 	}
 	found := 0
-	l.table.Hosts(l.pool, func(h *Host) bool {
+	l.hosts(a, func(h *Host) bool {
 		l.Looked++
 		if a.OneHost() && h.Units < a.N {
 			return true
@@ -294,7 +385,7 @@ func (l *Line) possible(a *Ask) (enough bool) {
 // becomes less.
 func (l *Line) fix(a *Ask) (host string, found bool) {
 	most := -1
-	l.table.Hosts(l.pool, func(h *Host) bool {
+	l.hosts(a, func(h *Host) bool {
 		l.Looked++
 		if h.Units < a.N || most >= 0 && h.Free <= most {
 			return true
@@ -320,19 +411,20 @@ func (l *Line) Kept() (host string, free int, ok bool) {
 
 // Most returns how many units a request could get one day: on one host, unless they may be on several. Units that are
 // drained count. It does not look for more than are asked for.
-func (t *Table) Most(pool string, a *Ask) (most int) {
-	host, here := "", 0
-	t.Units(pool, nil, func(u *Unit) bool {
-		if u.Host != host && a.OneHost() {
-			host, here = u.Host, 0
+func (t *Table) Most(pool string, a *Ask) int { return (&Line{table: t, pool: pool}).Most(a) }
+
+// Most is that of the table.
+func (l *Line) Most(a *Ask) (most int) {
+	found := 0
+	l.hosts(a, func(h *Host) bool {
+		here, _, _ := l.on(a, h)
+		if found += here; a.OneHost() {
+			found = here
 		}
-		if !u.Removed && a.Wants(u) {
-			here++
-			most = max(most, here)
-		}
+		most = max(most, found)
 		return most < a.N
 	})
-	return most
+	return min(most, a.N)
 }
 
 // A best is the best units of those that were seen, the best first.

@@ -6,19 +6,21 @@ import (
 )
 
 // Plan returns units that a request could have at another time, by host and name; nil if there are too few. worth says
-// how well a unit suits: the smaller the better, and below zero not at all. Of several hosts it is the one whose units
+// how well a unit suits: Suits, Serves, or -1 for not at all. Of several hosts it is the one whose units
 // suit best; then the one with the fewest to spare.
 func (t *Table) Plan(pool string, a *Ask, worth func(*Unit) int) []*Unit {
 	var chosen *planned
 	all := &planned{}
-	t.Hosts(pool, func(h *Host) bool {
+	l := Line{table: t, pool: pool}
+	l.hosts(a, func(h *Host) bool {
 		here := all
 		if a.OneHost() {
 			here = &planned{}
 		}
-		for _, u := range h.list {
-			if w := worth(u); u.Fit() && a.Wants(u) && w >= 0 {
-				here.units = append(here.units, plannedUnit{u, w})
+		var last match
+		for _, u := range a.list(h) {
+			if u.Fit() && l.wants(a, u, &last) {
+				here.add(u, worth(u))
 			}
 		}
 		if a.OneHost() && here.settle(a.N) && (chosen == nil || here.before(chosen)) {
@@ -32,41 +34,46 @@ func (t *Table) Plan(pool string, a *Ask, worth func(*Unit) int) []*Unit {
 	if chosen == nil {
 		return nil
 	}
-	units := make([]*Unit, a.N)
-	for i := range units {
-		units[i] = chosen.units[i].Unit
-	}
+	units := chosen.best(a.N)
 	slices.SortFunc(units, func(u, v *Unit) int {
 		return cmp.Or(cmp.Compare(u.Host, v.Host), cmp.Compare(u.Name, v.Name))
 	})
 	return units
 }
 
-// A planned is the units of one host, or of all, that a request could have.
+// The values of a unit for a plan, the best first.
+const (
+	Suits = iota
+	Serves
+	worths
+)
+
+// A planned is the units of one host, or of all, that a request could have: by how well they suit, and then by host
+// and name.
 type planned struct {
-	units []plannedUnit
+	units [worths][]*Unit
 	worth int // of the best, together
 }
 
-type plannedUnit struct {
-	*Unit
-	worth int
+func (p *planned) add(u *Unit, worth int) {
+	if worth >= 0 {
+		p.units[worth] = append(p.units[worth], u)
+	}
 }
 
-// settle puts the best units first, and reports whether there are enough.
+func (p *planned) size() int { return len(p.units[Suits]) + len(p.units[Serves]) }
+
+// settle values the best units, and reports whether there are enough.
 func (p *planned) settle(n int) bool {
-	if len(p.units) < n {
-		return false
-	}
-	slices.SortFunc(p.units, func(u, v plannedUnit) int {
-		return cmp.Or(u.worth-v.worth, cmp.Compare(u.Host, v.Host), cmp.Compare(u.Name, v.Name))
-	})
-	for _, u := range p.units[:n] {
-		p.worth += u.worth
-	}
-	return true
+	p.worth = max(0, n-len(p.units[Suits]))
+	return p.size() >= n
+}
+
+// best returns the best units.
+func (p *planned) best(n int) []*Unit {
+	return slices.Concat(p.units[Suits], p.units[Serves])[:n:n]
 }
 
 func (p *planned) before(other *planned) bool {
-	return cmp.Or(p.worth-other.worth, len(p.units)-len(other.units)) < 0
+	return cmp.Or(p.worth-other.worth, p.size()-other.size()) < 0
 }

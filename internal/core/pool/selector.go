@@ -14,6 +14,7 @@ import (
 type Selector struct {
 	text       string
 	conditions []condition
+	names      bool // one of them is about the name of a unit
 }
 
 // A condition compares one label of a unit.
@@ -71,6 +72,7 @@ func ParseSelector(text string) (Selector, error) {
 		list = append(list, c)
 	}
 	s := Selector{conditions: list}
+	s.names = slices.ContainsFunc(list, func(c condition) bool { return c.key == KeyUnit })
 	s.text = s.canonical()
 	return s, nil
 }
@@ -110,6 +112,16 @@ func (c *condition) holds(u *Unit) bool {
 		return n > c.number
 	}
 	return n < c.number
+}
+
+// among returns the only values of a key that are good enough, in their order, if a condition says which these are.
+func (s *Selector) among(key string) (values []string, said bool) {
+	for i := range s.conditions {
+		if c := &s.conditions[i]; c.key == key && (c.do == equal || c.do == among) {
+			return c.values, true
+		}
+	}
+	return nil, false
 }
 
 // label returns the value of one of a unit's labels, which are sorted; there are few.

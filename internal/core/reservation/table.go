@@ -92,6 +92,13 @@ type Table struct {
 	plan   *btree.BTreeG[entry] // those that are not over, by resource and by each day that they touch
 	open   *btree.BTreeG[entry] // those that keep slots for a claim
 	counts btree.Map[string, int]
+	kept   btree.Map[string, Kept] // by resource, of those in open
+}
+
+// Kept is how much of a resource is kept for claims together.
+type Kept struct {
+	Slots int
+	Whole int // how many keep all of it
 }
 
 // An entry is one day of a reservation.
@@ -117,7 +124,7 @@ func NewTable() Table { return Table{plan: newEntries(), open: newEntries()} }
 
 // Copy returns a table that stays as it is while the original goes on.
 func (t *Table) Copy() Table {
-	return Table{*t.all.Copy(), *t.series.Copy(), t.plan.Copy(), t.open.Copy(), *t.counts.Copy()}
+	return Table{*t.all.Copy(), *t.series.Copy(), t.plan.Copy(), t.open.Copy(), *t.counts.Copy(), *t.kept.Copy()}
 }
 
 // Len returns how many reservations there are, those that are over and still remembered among them.
@@ -153,6 +160,7 @@ func (t *Table) Set(r *Reservation) {
 	r.days(func(e entry) { t.plan.Set(e) })
 	if r.Open() {
 		t.open.Set(r.entry())
+		t.keep(r, 1)
 	}
 }
 
@@ -168,7 +176,30 @@ func (t *Table) Delete(id string) {
 		t.counts.Delete(r.Resource)
 	}
 	r.days(func(e entry) { t.plan.Delete(e) })
-	t.open.Delete(r.entry())
+	if _, open := t.open.Delete(r.entry()); open {
+		t.keep(r, -1)
+	}
+}
+
+// keep counts one that keeps something for its claim, or does so no longer.
+func (t *Table) keep(r *Reservation, n int) {
+	kept := t.Kept(r.Resource)
+	if kept.Slots += n * int(r.Slots); r.Slots == 0 {
+		kept.Whole += n
+	}
+	if kept == (Kept{}) {
+		t.kept.Delete(r.Resource)
+	} else {
+		t.kept.Set(r.Resource, kept)
+	}
+}
+
+// Kept returns how much of a resource is kept by all that Keeping finds.
+func (t *Table) Kept(resource string) (kept Kept) {
+	if t.kept.Len() > 0 {
+		kept, _ = t.kept.Get(resource)
+	}
+	return kept
 }
 
 // Before reports whether a reservation comes before another by resource, start and id.

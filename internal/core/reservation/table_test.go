@@ -18,6 +18,7 @@ func TestPlanAgreesWithALookAtEverything(t *testing.T) {
 		for i := range 200 {
 			r := &Reservation{ID: fmt.Sprint("r", i), Resource: fmt.Sprint("x", chance.IntN(3)), Slots: uint32(chance.IntN(4)), From: at(400)}
 			r.Until = r.From + at(100)
+			r.Begun = chance.IntN(2) == 0
 			if chance.IntN(8) == 0 {
 				r.Over = r.From
 			}
@@ -47,6 +48,16 @@ func TestPlanAgreesWithALookAtEverything(t *testing.T) {
 					}
 				}
 				peak = max(peak, now)
+			}
+			sum := Kept{}
+			table.Keeping(resource, func(r *Reservation) bool {
+				if sum.Slots += int(r.Slots); r.Slots == 0 {
+					sum.Whole++
+				}
+				return true
+			})
+			if kept := table.Kept(resource); kept != sum {
+				t.Fatalf("seed %d: %+v is kept of %s, and counted as %+v", seed, sum, resource, kept)
 			}
 			next := table.Next(resource, from, until, "r0")
 			for _, r := range all {

@@ -63,12 +63,13 @@ func (e *Engine) paceProof() {
 	now := time.Now()
 	switch {
 	case !e.node.Unproven():
-		e.proofAt, e.proofIn = time.Time{}, proofEvery
+		e.proofAt, e.proofIn = time.Time{}, 0
 		return
 	case e.node.Leads(), e.node.Leader() == 0, now.Before(e.proofAt):
 		return
 	}
-	e.proofAt, e.proofIn = now.Add(e.proofIn), min(2*e.proofIn, sumEvery)
+	e.proofIn = min(max(2*e.proofIn, proofEvery), sumEvery)
+	e.proofAt = now.Add(e.proofIn)
 	e.spawn(func() {
 		ctx, cancel := context.WithTimeout(e.network.ctx, proofEvery)
 		defer cancel()

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -38,6 +39,18 @@ func patches(how func(tree, patch Tree) (Tree, error)) func(*testing.T, string) 
 	}
 }
 
+// encodes applies all of a JSON patch but its last operation, and encodes what it makes.
+func encodes(_ *testing.T, text string) {
+	patch, _, err := ParseTree([]byte(text))
+	if err != nil {
+		return
+	}
+	operations := patch.([]any)
+	if tree, err := JSONPatch(map[string]any{}, operations[:len(operations)-1]); err == nil {
+		_, _ = json.Marshal(tree)
+	}
+}
+
 func numbered(format string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -72,6 +85,10 @@ var bombs = []bomb{
 		`{"op":"remove","path":"/metadata/labels/y"}]`, patches(JSONPatch)},
 	{"a list copied into itself", `[` + strings.Repeat(`{"op":"copy","from":"/metadata","path":"/metadata/m"},`, 4000) + `{"op":"remove","path":"/x"}]`,
 		patches(JSONPatch)},
+	{"a long text that is copied", `[{"op":"add","path":"/long","value":"` + strings.Repeat("x", long) + `"},{"op":"add","path":"/many","value":[]},` +
+		strings.Repeat(`{"op":"copy","from":"/long","path":"/many/-"},`, 2500) + `0]`, encodes},
+	{"a long name that is copied", `[{"op":"add","path":"/long","value":{"` + strings.Repeat("x", long) + `":0}},{"op":"add","path":"/many","value":[]},` +
+		strings.Repeat(`{"op":"copy","from":"/long","path":"/many/-"},`, 2500) + `0]`, encodes},
 	{"a path of slashes", `[{"op":"add","path":"` + strings.Repeat("/", 2*long) + `","value":0}]`, patches(JSONPatch)},
 	{"finalizers that are all new", `{"metadata":{"finalizers":[` + numbered(`"%d",`, 30_000) + `"a"]}}`, patches(StrategicMerge)},
 	{"owners that are all new", `{"metadata":{"ownerReferences":[` + numbered(`{"uid":"%d"},`, 15_000) + `{"uid":""}]}}`, patches(StrategicMerge)},

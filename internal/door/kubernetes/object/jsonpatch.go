@@ -16,6 +16,10 @@ const MaxOperations = 10000
 // with each line, or move a long list by one place with each.
 const maxMoved = 1 << 16
 
+// textCost is how many bytes of text count as one value more. Copies of a text share its memory until the object is
+// encoded, and then each has its own.
+const textCost = 64
+
 // A patchError says why an operation of a JSON patch could not be carried out.
 type patchError struct {
 	at     int
@@ -64,9 +68,16 @@ func (b *budget) copy(value Tree) (Tree, string) {
 	}
 	var bad string
 	switch at := value.(type) {
+	case string:
+		if !b.take(len(at) / textCost) {
+			return nil, tooMuch
+		}
 	case map[string]any:
 		fields := make(map[string]any, min(len(at), int(*b)))
 		for name, below := range at {
+			if !b.take(len(name) / textCost) {
+				return nil, tooMuch
+			}
 			if fields[name], bad = b.copy(below); bad != "" {
 				return nil, bad
 			}

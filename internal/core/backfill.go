@@ -13,9 +13,8 @@ import (
 // Both are learned, and neither is promised: a job that takes longer than nineteen of twenty of its kind makes the
 // first one wait for it, and nobody is cut off for that.
 //
-// Somebody becomes a borrower only when something has changed. A server that read a snapshot does not know until when
-// there is nothing to do in a queue, and looks at it more often than the others: see calmPool. What time alone changes
-// must not matter to such a look, or it would grant what they do not.
+// Somebody becomes a borrower only when something has changed, and not by time alone: when those in a queue show that
+// they are alive must not matter.
 
 // backfills reports whether a claim gets units that are kept for others, and picks them.
 func (l *line) backfills(c *Claim, ask *pool.Ask) bool {

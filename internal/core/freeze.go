@@ -40,7 +40,7 @@ func (sp *space) freeze() *space {
 		*sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
-	f.pools, f.calm = sp.pools.Copy(), btree.Map[string, Time]{}
+	f.pools, f.calm = sp.pools.Copy(), *sp.calm.Copy()
 	f.patterns = sp.patterns.Copy()
 	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.copy()

@@ -236,8 +236,7 @@ func (sp *space) eachUnit(c *Claim, yield func(*pool.Unit)) {
 	})
 }
 
-// poolCost is what it costs to look for units in a pool. It is told from the size of the pool and of its queue, and not
-// from what was looked at: that depends on what this node remembers of the last look.
+// poolCost is what it costs to look for units in a pool, as its size and its queue tell.
 func (s *State) poolCost(sp *space, path string) int {
 	if !sp.pools.Has(path) {
 		return 0

@@ -34,6 +34,10 @@ func (c *checker) poolLease(sp *space, claim *Claim) bool {
 
 // pools checks that each unit that somebody has is one of its lease's, and that hosts and pools count right.
 func (c *checker) pools(sp *space) {
+	sp.calm.Scan(func(path string, _ Time) bool {
+		c.that(sp.pools.Has(path), "%s/%s is no pool, and has a queue that is calm", sp.name, path)
+		return true
+	})
 	counted := 0
 	sp.pools.Pools("", func(path string, size pool.Size) bool {
 		var found pool.Size

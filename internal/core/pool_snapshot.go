@@ -28,12 +28,40 @@ func (sp *space) unitPieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
-// restorePool takes a piece over that unitPieces made.
+// A Calm is a piece of a snapshot: nobody in the queue of a pool can be granted anything before a moment, unless
+// something changes there. It decides when a queue is looked at, and so what is granted by which command: a server that
+// did not know it would come to another state.
+type Calm struct {
+	Pool  string
+	Until Time
+}
+
+// calmPieces writes until when there is nothing to do in the queues of pools.
+func (sp *space) calmPieces(yield func(Piece) bool) (more bool) {
+	more = true
+	sp.calm.Scan(func(path string, until Time) bool {
+		more = yield(Piece{sp.name, &Calm{path, until}})
+		return more
+	})
+	return more
+}
+
+// restorePool takes a piece over that unitPieces or calmPieces made.
 func restorePool(sp *space, piece any) error {
-	if use, ok := piece.(*UnitUse); ok {
-		return restoreUse(sp, use)
+	switch v := piece.(type) {
+	case *UnitUse:
+		return restoreUse(sp, v)
+	case *Calm:
+		return restoreCalm(sp, v)
 	}
 	return restoreUnit(sp, piece.(*pool.Unit))
+}
+
+func restoreCalm(sp *space, piece *Calm) error {
+	if _, twice := sp.calm.Set(piece.Pool, piece.Until); twice {
+		return fmt.Errorf("snapshot says twice until when the queue of %q is calm", piece.Pool)
+	}
+	return nil
 }
 
 // restoreUse puts the use of a unit back. The unit itself came before it.

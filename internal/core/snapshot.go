@@ -16,7 +16,7 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Kind, *reservation.Reservation,
+// *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Calm, *Kind, *reservation.Reservation,
 // *reservation.Series, *Calendar, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
@@ -96,7 +96,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			more = sp.unitPieces(yield) && sp.kindPieces(yield) && sp.reservationPieces(yield)
+			more = sp.unitPieces(yield) && sp.calmPieces(yield) && sp.kindPieces(yield) && sp.reservationPieces(yield)
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
@@ -285,7 +285,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 		return s.restoreResource(sp, v)
 	case *Kind:
 		return s.restoreKind(sp, v)
-	case *pool.Unit, *UnitUse:
+	case *pool.Unit, *UnitUse, *Calm:
 		return restorePool(sp, v)
 	case *Alarm:
 		return s.restoreAlarm(sp, v)

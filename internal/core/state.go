@@ -132,7 +132,7 @@ type space struct {
 	patterns pattern.Index // the names of areas that are held, waited for or at rest
 
 	pools pool.Table              // the units of pools
-	calm  btree.Map[string, Time] // pools of which nothing can be granted before a moment unless something changes
+	calm  btree.Map[string, Time] // until when there is nothing to do in the queues of pools: see Calm
 
 	kinds kinds // what was learned of kinds of leases
 	tasks taskTable

@@ -137,13 +137,16 @@ func (c *codec) poolCommand(command core.Command) {
 	}
 }
 
-// poolPiece is a unit, or how one is used.
+// poolPiece is a unit, how one is used, or until when the queue of a pool is calm.
 func (c *codec) poolPiece(value any) {
 	switch v := value.(type) {
 	case *pool.Unit:
 		c.poolUnit(v)
 	case *core.UnitUse:
 		c.unitUse(v)
+	case *core.Calm:
+		c.text("pool", &v.Pool)
+		c.time("until", &v.Until)
 	}
 }
 

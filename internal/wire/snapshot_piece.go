@@ -100,6 +100,8 @@ const (
 	// A definition with backfill, and an outcome that shows one. Others are as they were before.
 	kindBackfillDefinition = 60
 	kindBackfillOutcome    = 61
+
+	kindCalm = 62
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -126,7 +128,7 @@ var recordNames = [...]string{
 	kindCalendar:  "calendar", kindReservation: "reservation",
 	kindSeries: "series", kindReservedClaim: "reserved claim", kindStartDefinition: "start definition",
 	kindStartOutcome: "start outcome", kindBackfillDefinition: "backfill definition",
-	kindBackfillOutcome: "backfill outcome",
+	kindBackfillOutcome: "backfill outcome", kindCalm: "calm",
 }
 
 // recordKind returns the number under which a piece is written; kindEnd if it has none. Of two
@@ -189,6 +191,8 @@ func recordKind(value any) uint64 {
 		return kindTask
 	case *core.UnitUse:
 		return kindUnitUse
+	case *core.Calm:
+		return kindCalm
 	}
 	return plannedKind(value)
 }
@@ -250,6 +254,8 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Task)
 	case kindUnitUse:
 		return new(core.UnitUse)
+	case kindCalm:
+		return new(core.Calm)
 	case kindCalendar:
 		return new(core.Calendar)
 	case kindReservation:
@@ -315,7 +321,7 @@ func (c *codec) record(kind uint64, value any) {
 	case *core.Mirror:
 		c.text("resource", &v.Resource)
 		c.text("prefix", &v.Prefix)
-	case *pool.Unit, *core.UnitUse:
+	case *pool.Unit, *core.UnitUse, *core.Calm:
 		c.poolPiece(v)
 	case *core.Kind:
 		c.kind(v)

@@ -109,11 +109,12 @@ func (c Caps) Or(other Caps) Caps {
 
 // Limits of pools.
 const (
-	MaxPoolUnits  = 10000 // units of one pool, on all its hosts
-	MaxHostUnits  = 1024  // units of one pool that one host has
-	MaxUnitLabels = 1024  // bytes of the labels of one unit
-	MaxSelector   = 1024  // bytes of the text that selects units
-	MaxUnitLimits = 16    // limits on how many units one holder or group may have
+	MaxPoolUnits  = 10000   // units of one pool, on all its hosts
+	MaxHostUnits  = 1024    // units of one pool that one host has
+	MaxPoolNames  = 1 << 20 // bytes of the names of all units of one pool, and of those that one request may get
+	MaxUnitLabels = 1024    // bytes of the labels of one unit
+	MaxSelector   = 1024    // bytes of the text that selects units
+	MaxUnitLimits = 16      // limits on how many units one holder or group may have
 
 	MaxUnitProcesses = 16   // processes that one report names of a unit
 	MaxHostProcesses = 1024 // and of all units of a host

@@ -75,6 +75,9 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 	if failure := s.mayTakePatterns(sp, items); failure != nil {
 		return nil, failure
 	}
+	if failure := sp.mayGetNames(items); failure != nil {
+		return nil, failure
+	}
 	for _, item := range items {
 		s.settle(sp, item.Resource)
 	}

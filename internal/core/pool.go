@@ -80,7 +80,42 @@ func (s *State) mayHaveUnits(sp *space, c *SetUnits) *leasehold.Error {
 				"first", unit.Name, c.Resource, u.Host).Err
 		}
 	}
+	if n := sp.namesWith(c); n > leasehold.MaxPoolNames {
+		return refuse(leasehold.Limited, "the units of %s would have %d bytes of names: at most %d are allowed; give them "+
+			"shorter ones", c.Resource, n, leasehold.MaxPoolNames).Err
+	}
 	return nil
+}
+
+// namesWith returns how many bytes the names of a pool's units have once a host has others. A unit stays as long as
+// somebody has it.
+func (sp *space) namesWith(c *SetUnits) int {
+	n := sp.pools.Size(c.Resource).Names
+	sp.pools.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
+		if u.Lease == "" {
+			n -= len(u.Name)
+		}
+		return true
+	})
+	for _, unit := range c.Units {
+		if u := sp.pools.Get(c.Resource, unit.Name); u == nil || u.Lease == "" {
+			n += len(unit.Name)
+		}
+	}
+	return n
+}
+
+// mayGetNames refuses a request that may get units with too many names for one answer.
+func (sp *space) mayGetNames(items []Item) *leasehold.Error {
+	n := 0
+	for _, item := range items {
+		n += min(item.Slots*leasehold.MaxName, sp.pools.Size(item.Resource).Names)
+	}
+	if n <= leasehold.MaxPoolNames {
+		return nil
+	}
+	return refuse(leasehold.Limited, "the units that are asked for at once may have %d bytes of names: at most %d are "+
+		"allowed; ask for fewer pools at once", n, leasehold.MaxPoolNames).Err
 }
 
 // mayBecomePool refuses units for a resource whose slots come from elsewhere: a lease on one of those slots has none of

@@ -45,6 +45,7 @@ func (c *checker) pools(sp *space) {
 			here := pool.Host{Pool: path, Name: h.Name}
 			sp.pools.OfHost(path, h.Name, func(u *pool.Unit) bool {
 				c.unit(sp, u)
+				found.Names += len(u.Name)
 				if u.Removed {
 					found.Removed++
 					return true
@@ -59,6 +60,7 @@ func (c *checker) pools(sp *space) {
 				"%d and %d", sp.name, path, h.Name, h.Units, h.Free, here.Units, here.Free)
 			return true
 		})
+		c.that(size.Names <= leasehold.MaxPoolNames, "%s/%s has units with %d bytes of names", sp.name, path, size.Names)
 		c.that(size == found, "%s/%s counts %+v units, and has %+v", sp.name, path, size, found)
 		counted += size.Units + size.Removed
 		return true

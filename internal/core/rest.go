@@ -32,13 +32,34 @@ func (m More) resting(now Time) (rests []Rest) {
 // resource that thousands share.
 const maxRests = 128
 
-// merged makes one of the two oldest rests if there are too many: it lasts as long as
-// the longer of them, which is late for some slots and early for none.
+// merged makes one of the two oldest rests if there are too many. Units of a pool may rest that are no longer there: if
+// they all have too many bytes of names, one rest of all slots stands for them.
 func merged(rests []Rest) []Rest {
+	if namesIn(rests) > leasehold.MaxPoolNames {
+		all := rests[0]
+		for _, rest := range rests[1:] {
+			all = all.with(rest)
+		}
+		all.Slots, all.Units = 0, nil
+		return []Rest{all}
+	}
 	if len(rests) <= maxRests {
 		return rests
 	}
-	a, b := rests[0], rests[1]
+	return append([]Rest{rests[0].with(rests[1])}, rests[2:]...)
+}
+
+func namesIn(rests []Rest) (bytes int) {
+	for _, rest := range rests {
+		for _, name := range rest.Units {
+			bytes += len(name)
+		}
+	}
+	return bytes
+}
+
+// with makes one rest of two. It lasts as long as the longer of them, which is late for some slots and early for none.
+func (a Rest) with(b Rest) Rest {
 	both := Rest{Slots: a.Slots + b.Slots, Units: slices.Concat(a.Units, b.Units), Until: max(a.Until, b.Until),
 		After: a.After}
 	if a.Slots == 0 || b.Slots == 0 {
@@ -50,7 +71,7 @@ func merged(rests []Rest) []Rest {
 	if b.After.Token > a.After.Token {
 		both.After = b.After
 	}
-	return append([]Rest{both}, rests[2:]...)
+	return both
 }
 
 // rests returns how many slots rest at a moment, and whether all do.

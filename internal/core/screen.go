@@ -74,7 +74,8 @@ func (s *State) cycleSeen(sp *space, cycle []leasehold.Wait) *leasehold.Error {
 			}
 		}
 	}
-	return &leasehold.Error{Code: leasehold.Refused, Message: waitgraph.Explain(cycle), Cycle: cycle}
+	return &leasehold.Error{Code: leasehold.Refused, Message: waitgraph.Explain(cycle),
+		Cycle: waitgraph.Told(cycle)}
 }
 
 // allowed leaves of the leases that a command would do something to those to which the asker may do it. It may be one

@@ -23,7 +23,6 @@ import (
 const magic = "leasehold snapshot\n"
 
 const (
-	maxRecord    = 4 << 20 // bytes of a body; the largest of today, a resource with units, has less than half
 	maxFrameHead = 2 * binary.MaxVarintLen64
 	checksumSize = 4
 	bufferSize   = 64 << 10

@@ -58,6 +58,7 @@ type home struct{ pool, name, host string }
 type Size struct {
 	Units   int // without those that were removed
 	Removed int // that leases still have
+	Names   int // bytes of the names of all of these
 }
 
 var noLocks = btree.Options{NoLocks: true}
@@ -201,6 +202,7 @@ func (t *Table) setOnHost(pool, host string, units []*Unit, clear bool) {
 
 // count counts a unit that comes or goes.
 func (h *Host) count(u *Unit, size *Size, n int) {
+	size.Names += n * len(u.Name)
 	if u.Removed {
 		size.Removed += n
 	} else {

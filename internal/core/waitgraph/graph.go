@@ -239,10 +239,25 @@ func (w *Want) stuckOn() (list []*Party) {
 	return list
 }
 
+// maxTold is how many bytes of names are told of a cycle: it can have as many waits as there are parties.
+const maxTold = 128 << 10
+
+// Told returns the waits of a cycle that are told, from the first on.
+func Told(cycle []leasehold.Wait) []leasehold.Wait {
+	bytes := 0
+	for i, w := range cycle {
+		if bytes += len(w.Holder) + len(w.Resource); bytes > maxTold {
+			return cycle[:i]
+		}
+	}
+	return cycle
+}
+
 // Explain says in words what a cycle is.
 func Explain(cycle []leasehold.Wait) string {
-	steps := make([]string, len(cycle))
-	for i, w := range cycle {
+	told := Told(cycle)
+	steps := make([]string, len(told))
+	for i, w := range told {
 		waits := "waits"
 		if i == 0 {
 			waits = "would wait"
@@ -253,6 +268,9 @@ func Explain(cycle []leasehold.Wait) string {
 			what = "something" // that the reader may not know
 		}
 		steps[i] = fmt.Sprintf("%s %s for %s behind %s", w.Holder, waits, what, next)
+	}
+	if n := len(cycle) - len(steps); n > 0 {
+		steps = append(steps, fmt.Sprintf("and so on, over %d more", n))
 	}
 	return "this wait would never end: " + strings.Join(steps, ", ") +
 		"; release what you hold first, or acquire all at once"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // An entry of a made-up log, stamped from 0s on.
@@ -17,6 +18,7 @@ type entry struct {
 	commands []core.Command
 	restore  *core.Restoration // what is there is restored as from a backup, before the commands
 	raise    bool              // the state is raised to the newest level, before the commands
+	asker    *access.Asker     // of the commands; nil: nobody was proven to ask
 }
 
 // A journal is a log. It prints as a story, to be pasted into testdata.
@@ -54,16 +56,24 @@ type writer struct {
 	ids   []named        // of leases and waiters, lately
 	open  []named        // sessions, lately
 	spent map[named]uint64
+	areas []string // leases and waiters on names of areas, lately
+	wide  bool     // it draws what the models do not know, too: see subjects_test.go
 }
 
 type named struct{ namespace, id string }
 
 // writeJournal makes up a log of about so many commands.
 func writeJournal(commands int, pick func(n int) int) (j journal) {
-	w := &writer{pick: pick, spent: map[named]uint64{}}
+	return (&writer{pick: pick, spent: map[named]uint64{}}).journal(commands)
+}
+
+func (w *writer) journal(commands int) (j journal) {
 	raises := oneOf(w, 0, 0, 0, 50, 1000000) // at which entry; most logs begin at the newest level
 	for commands > 0 {
 		e := entry{stamp: w.step()}
+		if w.wide && w.chance(40) {
+			e.stamp = w.pass(70 * time.Second) // reservations begin, and are over
+		}
 		for range w.batch() {
 			e.commands = append(e.commands, w.command())
 		}
@@ -115,6 +125,11 @@ func (w *writer) step() time.Duration {
 	return w.now
 }
 
+func (w *writer) pass(d time.Duration) time.Duration {
+	w.now += d
+	return w.now
+}
+
 func (w *writer) batch() int { return oneOf(w, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 6, 0) }
 
 func (w *writer) command() core.Command {
@@ -122,6 +137,9 @@ func (w *writer) command() core.Command {
 		return oneOf(w, w.sent...) // a retry
 	}
 	c := w.fresh()
+	if w.wide && w.chance(2) {
+		c = w.subject()
+	}
 	w.sent = latest(append(w.sent, c), 12)
 	return c
 }
@@ -236,7 +254,14 @@ func (w *writer) acquire() core.Command {
 		Namespace: lease.namespace, ID: lease.id, Resource: w.resource(), Holder: oneOf(w, "ann", "bob", "cyd"),
 	}
 	w.share(&c.Slots, &c.Capacity)
-	if w.chance(5) {
+	if w.wide {
+		c.Labels = oneOf(w, nil, leasehold.Labels{{Key: "kind", Value: "eval"}}, leasehold.Labels{{Key: "kind", Value: "train"}})
+		w.selects(c.Resource, &c.Slots, &c.Capacity, &c.Select)
+		if strings.HasPrefix(c.Resource, "repo/") {
+			w.areas = latest(append(w.areas, c.ID), 4)
+		}
+	}
+	if w.chance(5) || w.wide && w.chance(3) {
 		w.also(c)
 	}
 	if w.chance(6) {
@@ -474,6 +499,9 @@ func (w *writer) request(namespace string) (r core.Request) {
 
 // resource is one of a few; some of them are under a prefix that may be defined.
 func (w *writer) resource() string {
+	if w.wide && w.chance(2) {
+		return w.wideResource()
+	}
 	return oneOf(w, "printer", "printer", "scanner", "plotter", "pool/gpu", "pool/gpu", "pool/cpu")
 }
 
@@ -507,6 +535,9 @@ func (w *writer) also(c *core.Acquire) {
 			continue
 		}
 		w.share(&item.Slots, &item.Capacity)
+		if w.wide {
+			w.selects(item.Resource, &item.Slots, &item.Capacity, &item.Select)
+		}
 		asked, c.Also = append(asked, item.Resource), append(c.Also, item)
 		w.ids = latest(append(w.ids, named{c.Namespace, item.ID}), 7)
 	}

@@ -89,7 +89,7 @@ func (c *checker) freeOfPool(s *State, sp *space, r *Resource) bool {
 			return false
 		}
 		if w.Slots == 0 {
-			return first(sp, r.Path) == w && s.fits(sp, r, 0, 0)
+			return first(sp, r.Path) == w && s.fits(sp, r, 0, 0) && c.freeFor(s, sp, w)
 		}
 		if c.freeFor(s, sp, w) {
 			return true

@@ -25,12 +25,12 @@ var (
 // is told as a story, as short as it could be made.
 func forEachSeed(t *testing.T, wrong func(seed uint64, j journal) error) {
 	t.Parallel()
-	forEachLog(t, func(seed uint64) journal { return writeJournal(*length, seeded(seed)) }, wrong)
+	forEachLog(t, *seeds, func(seed uint64) journal { return writeJournal(*length, seeded(seed)) }, wrong)
 }
 
-func forEachLog(t *testing.T, make func(seed uint64) journal, wrong func(seed uint64, j journal) error) {
+func forEachLog(t *testing.T, logs int, make func(seed uint64) journal, wrong func(seed uint64, j journal) error) {
 	t.Helper()
-	for i := range uint64(*seeds) {
+	for i := range uint64(logs) {
 		seed := *seedFrom + i
 		j := make(seed)
 		if err := wrong(seed, j); err != nil {
@@ -81,7 +81,7 @@ func (r *replica) apply(e entry) (core.Result, error) {
 	if err := r.restore(e); err != nil {
 		return core.Result{}, err
 	}
-	result, err := r.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands)
+	result, err := r.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands, e.askers())
 	if err == nil && (r.applied < 20 || r.applied%8 == 0) {
 		err = r.Check()
 	}

@@ -14,7 +14,7 @@ import (
 // an invariant; a snapshot can be restored; and a watch sees every change, at one revision once.
 func TestRecordsStand(t *testing.T) {
 	t.Parallel()
-	forEachLog(t, standingJournal, func(seed uint64, j journal) error {
+	forEachLog(t, *seeds, standingJournal, func(seed uint64, j journal) error {
 		if err := againstReplicas(t, seed, j); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -133,4 +134,122 @@ func TestServersCountLooksAlike(t *testing.T) {
 		d.must(c)
 	}
 	d.at(2 * time.Second).mustAgree(append(alive, &core.Acquire{Namespace: ns, Resource: "x", ID: "x", Holder: "me", TTL: time.Minute})...)
+}
+
+// TestServersAgreeOnEverything feeds logs of all subjects to a server that goes on, and to one that is stopped after
+// each entry and reads its snapshot. They say the same, count the same and have the same. What they say is true.
+func TestServersAgreeOnEverything(t *testing.T) {
+	t.Parallel()
+	forEachLog(t, wideSeeds(), wideJournal, func(seed uint64, j journal) error { return againstReread(t, j) })
+}
+
+// wideSeeds is how many logs of everything there are: a snapshot after each entry takes its time.
+func wideSeeds() int { return max(1, *seeds/6) }
+
+func againstReread(t *testing.T, j journal) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	one, two := &replica{State: core.NewAt(core.NewestLevel)}, &replica{State: core.NewAt(core.NewestLevel)}
+	for i, e := range j {
+		kept := keeping(one.State)
+		a, err := one.apply(e)
+		if err != nil {
+			return err
+		}
+		b, err := two.apply(e)
+		if err != nil {
+			return err
+		}
+		if how := differently(one.State, two.State, a, b); how != "" {
+			return fmt.Errorf("at %v %s", e.stamp, how)
+		}
+		if err := honest(one.State, e, a, kept); err != nil {
+			return fmt.Errorf("at %v %w", e.stamp, err)
+		}
+		bytesOfTwo := written(t, two.State)
+		if i%8 == 0 && !bytes.Equal(written(t, one.State), bytesOfTwo) {
+			return fmt.Errorf("at %v they have\n%s\n%s", e.stamp, render(one.State), render(two.State))
+		}
+		if two.State, _, err = wire.ReadSnapshot(bytes.NewReader(bytesOfTwo)); err != nil {
+			return fmt.Errorf("at %v: %w", e.stamp, err)
+		}
+	}
+	return nil
+}
+
+// keeping returns the reservations that keep a whole resource for somebody who did not claim it yet, by id.
+func keeping(s *core.State) map[string]*reservation.Reservation {
+	kept := map[string]*reservation.Reservation{}
+	for p := range s.Pieces() {
+		if r, ok := p.Value.(*reservation.Reservation); ok && r.Begun && r.Over == 0 && r.Lease == "" && r.Slots == 0 {
+			kept[r.ID] = r
+		}
+	}
+	return kept
+}
+
+// honest says what is wrong with the answers of an entry whatever the state was: what was reserved is there, what a
+// transaction acquired it has, and nobody got what is kept for somebody else.
+func honest(s *core.State, e entry, result core.Result, kept map[string]*reservation.Reservation) error {
+	for id := range keeping(s) {
+		r := kept[id]
+		for _, event := range result.Events {
+			if r != nil && event.Kind == leasehold.Acquired && event.Namespace == ns && event.Resource == r.Resource {
+				return fmt.Errorf("%s has %s, which is kept for reservation %s", event.ID, r.Resource, id)
+			}
+		}
+	}
+	for i, c := range e.commands {
+		answer := result.Answers[i]
+		if answer.Err != nil {
+			continue
+		}
+		switch c := c.(type) {
+		case *core.Reserve:
+			if i == len(e.commands)-1 && !c.Extends() && !stands(s, c.ID) {
+				return fmt.Errorf("reservation %s was made, and is not there", c.ID)
+			}
+		case *core.Txn:
+			if err := done(c, answer.Txn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stands reports whether a reservation or a series is there and not over.
+func stands(s *core.State, id string) (there bool) {
+	for p := range s.Pieces() {
+		switch v := p.Value.(type) {
+		case *reservation.Reservation:
+			there = there || v.ID == id && v.Over == 0
+		case *reservation.Series:
+			there = there || v.ID == id
+		}
+	}
+	return there
+}
+
+// done says what a transaction did not do that it says it did.
+func done(c *core.Txn, answer *core.TxnAnswer) error {
+	list := c.Else
+	if answer.Succeeded {
+		list = c.Then
+	}
+	for i, o := range list {
+		r := answer.Results[i]
+		switch {
+		case o.Do == core.Nested:
+			if err := done(o.Txn, r.Txn); err != nil {
+				return err
+			}
+		case o.Do == core.AcquireLease && (r.Lease == nil || len(r.Also) != len(o.Acquire.Also)):
+			return fmt.Errorf("a transaction succeeded, and has no lease on %s", o.Acquire.Resource)
+		}
+	}
+	return nil
 }

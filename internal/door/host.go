@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"time"
@@ -80,9 +81,19 @@ func After(r *http.Request, wait func()) bool { return listen.After(r, wait) }
 // OwnConn returns the connection of a request as the door's own Wrap made it, or nil.
 func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }
 
-// Greeted says that the other end of a protocol's connection has sent something whole: it is
-// no longer closed to make room for others.
+// Greeted says that the other end of a protocol's connection has sent something whole: a certificate that it has shown
+// counts from then on.
 func Greeted(c net.Conn) { listen.Greeted(c) }
+
+// Proven says that a credential was accepted on a protocol's connection, or where none is needed, that something real
+// was asked: it is no longer closed to make room for others. For HTTP, Login and Prove do it.
+func Proven(c net.Conn) { listen.Proven(c) }
+
+// ProvenIn does the same for the connection of a request over HTTP, of which the context is.
+func ProvenIn(request context.Context) { listen.ProvenIn(request) }
+
+// ConnOf finds the connection of a port below another one, such as one with TLS; nil if there is none.
+func ConnOf(c net.Conn) *Conn { return listen.ConnOf(c) }
 
 // Meet notes which door the client of a protocol's connection uses and what it calls itself, for the list of who is
 // connected. The port does it for HTTP.

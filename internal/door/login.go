@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // newLogin returns the login of all doors to an engine.
@@ -40,6 +41,7 @@ const (
 // door takes bearer tokens alone, or else by the certificate of its connection. It is nil if access is off.
 func (b *Backend) Login(r *http.Request, how int) (*credential.Proof, error) {
 	if !b.login.On() {
+		listen.ProvenIn(r.Context())
 		return nil, nil
 	}
 	secret, err := secretOf(r, how)
@@ -63,9 +65,13 @@ func shownBy(r *http.Request, secret string) credential.Shown {
 	return shown
 }
 
-// Prove returns who shows a credential, for doors that do not speak HTTP. It is nil if access is off.
+// Prove returns who shows a credential, wherever that was. It is nil if access is off. The context of a request over
+// HTTP leads to its connection, which is kept then.
 func (b *Backend) Prove(ctx context.Context, s credential.Shown) (*credential.Proof, error) {
 	p, err := b.login.Check(ctx, s)
+	if err == nil {
+		listen.ProvenIn(ctx)
+	}
 	return p, coded(err)
 }
 
@@ -95,7 +101,10 @@ func coded(err error) error {
 }
 
 // ProveAccount returns the proof of a caller who has shown the key of an Azure account. It is nil if access is off.
-func (b *Backend) ProveAccount(account string) *credential.Proof { return b.login.Account(account) }
+func (b *Backend) ProveAccount(ctx context.Context, account string) *credential.Proof {
+	listen.ProvenIn(ctx)
+	return b.login.Account(account)
+}
 
 // FailedAccount counts a proof for an Azure account that was wrong. The error is what to answer instead if too many
 // were that came from the same address.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 )
@@ -21,12 +22,14 @@ type Conn struct {
 	net.Conn
 	gate *Gate
 	host *Host // nil: in tests
-	from string
+	from netip.Prefix
+
+	kept atomic.Bool // it is not evicted
 
 	// The gate's lock guards what follows.
-	place  *list.Element // among those of its address that never greeted; nil: it has
-	proven bool
-	left   bool
+	place     *list.Element // among those of its address that may be evicted; nil: it is kept
+	certified bool          // its client has shown a certificate
+	left      bool
 
 	met atomic.Pointer[introduction] // nil: its client has not said anything yet
 
@@ -67,22 +70,28 @@ func (c *Conn) Bound(bytes int) {
 	}
 }
 
-// Greeted says that the client has sent something whole, and what it proved about itself. From
-// then on the connection is not evicted.
+// Greeted says that the client has sent something whole, and what its handshake proved. One that has shown a
+// certificate is not evicted from then on.
 func (c *Conn) Greeted(state *tls.ConnectionState) {
+	if c.kept.Load() || state == nil || len(state.VerifiedChains) == 0 {
+		return
+	}
 	g := c.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c.left {
+	g.certify(c)
+}
+
+// Proven says that a credential was accepted on the connection, or where none is needed, that something real was asked.
+// From then on it is not evicted, unless its address has many that are not. It is cheap to say so with each request.
+func (c *Conn) Proven() {
+	if c.kept.Load() || c.gate == nil {
 		return
 	}
-	a := g.addresses[c.from]
-	g.greet(c, a)
-	if !c.proven && state != nil && len(state.VerifiedChains) > 0 {
-		c.proven = true
-		g.unproven--
-		a.unproven--
-	}
+	g := c.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.keep(c)
 }
 
 // Close ends the connection. One that is refused for its certificate is not ended at once: that
@@ -151,14 +160,25 @@ func ConnOf(c net.Conn) *Conn {
 	}
 }
 
-// Greeted says that the client of a connection has sent something whole. Until then the
-// connection may be closed to make room for others.
+// Greeted says that the client of a connection has sent something whole; see [Conn.Greeted].
 func Greeted(c net.Conn) {
-	conn := ConnOf(c)
-	if conn == nil {
-		return
+	if conn := ConnOf(c); conn != nil {
+		conn.Greeted(tlsOf(c))
 	}
-	conn.Greeted(tlsOf(c))
+}
+
+// Proven says that something was proven on a connection; see [Conn.Proven].
+func Proven(c net.Conn) {
+	if conn := ConnOf(c); conn != nil {
+		conn.Proven()
+	}
+}
+
+// ProvenIn says that who sends a request has proven something. The context is that of the request.
+func ProvenIn(request context.Context) {
+	if c, ok := request.Value(connKey{}).(net.Conn); ok {
+		Proven(c)
+	}
 }
 
 // tlsOf returns what a connection proved of itself; nil: it is plain.

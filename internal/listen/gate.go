@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -31,49 +32,47 @@ type Limits struct {
 	Log  *slog.Logger // nil: nothing is written
 }
 
-// share is how many unproven connections one address may have, so that it can never lock others
-// out. Where there is room for only a few connections, a part of that would be too little to
-// work with.
-func (l *Limits) share() int {
-	if l.Most < 8 {
-		return l.Most
-	}
-	return l.Most * 3 / 4
-}
+// alone is how many times as many connections one address may keep as are free for others to keep: one that is alone
+// has three quarters at most, and several that take all they get leave some for the next one.
+const alone = 3
 
-// unproven is how many connections without a certificate there may be in all.
-func (l *Limits) unproven() int {
+// uncertified is how many connections without a certificate there may be in all.
+func (l *Limits) uncertified() int {
 	if l.Mutual {
 		return max(1, l.Most-l.Most/10)
 	}
 	return l.Most
 }
 
-// A Gate is a listener that limits the number of connections. A connection that says nothing,
-// or speaks too slowly, costs others nothing: when there is no room for a newcomer, the oldest
-// connection that never sent a whole request goes, from the address that has the most of them.
-// One that has sent a request is never evicted: it may hold leases that it has to renew.
+// reserve is how many places are for this machine alone, so that an operator who is logged in there gets through.
+func (l *Limits) reserve() int { return l.Most / 200 }
+
+// A Gate is a listener that limits the number of connections. When there is no room for a newcomer, the oldest
+// connection on which nothing was proven goes, from the address that has the most of them: one that says nothing, or
+// asks what anybody may, costs others nothing. Once a credential was accepted on it, or without access rules something
+// real was asked, it is kept: it may hold leases that it has to renew.
 type Gate struct {
 	net.Listener
 	limits Limits
 	clock  func() time.Time
 
-	mu        sync.Mutex // guards what follows
-	open      int
-	unproven  int
-	addresses map[string]*address
-	conns     map[*Conn]struct{}
-	refused   uint64
-	evicted   uint64
-	told      time.Time // when the log was last told
-	untold    int       // refused or evicted since then
+	mu          sync.Mutex // guards what follows
+	open        int
+	uncertified int
+	kept        int // of the uncertified
+	addresses   map[netip.Prefix]*address
+	conns       map[*Conn]struct{}
+	refused     uint64
+	evicted     uint64
+	told        time.Time // when the log was last told
+	untold      int       // refused or evicted since then
 }
 
-// An address is where connections come from.
+// An address is where connections come from. Of IPv6 it is a /64: anybody who has one address there has all of them.
 type address struct {
 	open     int
-	unproven int
-	silent   list.List // of *Conn: those that never greeted, oldest first
+	kept     int       // of those without a certificate
+	unproven list.List // of *Conn: those that are not kept, oldest first
 }
 
 // NewGate returns a listener that keeps to limits.
@@ -81,7 +80,7 @@ func NewGate(l net.Listener, limits Limits) *Gate {
 	if limits.Log == nil {
 		limits.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Gate{Listener: l, limits: limits, clock: time.Now, addresses: map[string]*address{},
+	return &Gate{Listener: l, limits: limits, clock: time.Now, addresses: map[netip.Prefix]*address{},
 		conns: map[*Conn]struct{}{}}
 }
 
@@ -112,60 +111,95 @@ func (g *Gate) Accept() (net.Conn, error) {
 func (g *Gate) admit(accepted net.Conn) (c, evicted *Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	from := hostOf(accepted.RemoteAddr())
+	from := networkOf(accepted.RemoteAddr())
+	if !g.full(from) {
+		return g.enter(accepted, from), nil
+	}
+	if evicted = g.evict(g.busiest()); evicted == nil {
+		g.refused++
+		g.tell(from)
+		return nil, nil
+	}
+	return g.enter(accepted, from), evicted
+}
+
+// full reports whether somebody has to go before another one can come in from an address.
+func (g *Gate) full(from netip.Prefix) bool {
+	most := g.limits.Most
+	if !from.Addr().IsLoopback() {
+		most -= g.limits.reserve()
+	}
+	return g.open >= most || g.uncertified >= g.limits.uncertified()
+}
+
+func (g *Gate) enter(accepted net.Conn, from netip.Prefix) *Conn {
 	a := g.addresses[from]
 	if a == nil {
 		a = &address{}
 		g.addresses[from] = a
 	}
-	switch {
-	// An address that has its share makes room among its own, never among others'.
-	case a.unproven >= g.limits.share():
-		evicted = g.evict(a)
-	case g.open >= g.limits.Most || g.unproven >= g.limits.unproven():
-		evicted = g.evict(g.busiest())
-	default:
-		return g.enter(accepted, from, a), nil
-	}
-	if evicted == nil {
-		g.refused++
-		g.tell(from)
-		g.forget(from, a)
-		return nil, nil
-	}
-	return g.enter(accepted, from, a), evicted
-}
-
-func (g *Gate) enter(accepted net.Conn, from string, a *address) *Conn {
 	c := &Conn{Conn: socket.New(accepted), gate: g, from: from}
-	g.addresses[from] = a // an eviction may have forgotten it
 	g.open++
 	a.open++
-	g.unproven++
-	a.unproven++
-	c.place = a.silent.PushBack(c)
+	g.uncertified++
+	c.place = a.unproven.PushBack(c)
 	g.conns[c] = struct{}{}
 	return c
 }
 
-// busiest returns the address with the most connections that never sent a request.
+// certify keeps a connection whose client has shown a certificate.
+func (g *Gate) certify(c *Conn) {
+	if c.left || c.certified {
+		return
+	}
+	a := g.addresses[c.from]
+	g.unkeep(c, a)
+	c.certified = true
+	g.uncertified--
+	c.kept.Store(true)
+}
+
+// keep keeps a connection on which something was proven, unless its address keeps its share already.
+func (g *Gate) keep(c *Conn) {
+	a := g.addresses[c.from]
+	if c.left || c.kept.Load() || a.kept >= alone*(g.limits.uncertified()-g.kept) {
+		return
+	}
+	g.unkeep(c, a)
+	g.kept++
+	a.kept++
+	c.kept.Store(true)
+}
+
+// unkeep takes a connection out of the counts of those that are kept, or that may be evicted.
+func (g *Gate) unkeep(c *Conn, a *address) {
+	switch {
+	case c.place != nil:
+		a.unproven.Remove(c.place)
+		c.place = nil
+	case !c.certified:
+		g.kept--
+		a.kept--
+	}
+}
+
+// busiest returns the address with the most connections that may be evicted; nil: there are none.
 func (g *Gate) busiest() (most *address) {
 	for _, a := range g.addresses {
-		if most == nil || a.silent.Len() > most.silent.Len() {
+		if n := a.unproven.Len(); n > 0 && (most == nil || n > most.unproven.Len()) {
 			most = a
 		}
 	}
 	return most
 }
 
-// evict removes the oldest connection of an address that never sent a request; nil: there is
-// none. The caller closes it.
+// evict removes the oldest connection of an address on which nothing was proven; nil: there is none. The caller closes
+// it.
 func (g *Gate) evict(a *address) *Conn {
-	oldest := a.silent.Front()
-	if oldest == nil {
+	if a == nil {
 		return nil
 	}
-	c := oldest.Value.(*Conn)
+	c := a.unproven.Front().Value.(*Conn)
 	g.leave(c)
 	g.evicted++
 	g.tell(c.from)
@@ -182,24 +216,16 @@ func (g *Gate) leave(c *Conn) {
 	a := g.addresses[c.from]
 	g.open--
 	a.open--
-	if !c.proven {
-		g.unproven--
-		a.unproven--
+	if !c.certified {
+		g.uncertified--
 	}
-	g.greet(c, a)
+	g.unkeep(c, a)
 	g.forget(c.from, a)
-}
-
-func (g *Gate) greet(c *Conn, a *address) {
-	if c.place != nil {
-		a.silent.Remove(c.place)
-		c.place = nil
-	}
 }
 
 // forget drops an address that has no connections left: a flood from changing addresses must
 // not grow the map for ever.
-func (g *Gate) forget(from string, a *address) {
+func (g *Gate) forget(from netip.Prefix, a *address) {
 	if a.open == 0 {
 		delete(g.addresses, from)
 	}
@@ -208,14 +234,14 @@ func (g *Gate) forget(from string, a *address) {
 // tellEvery is how often refused connections are logged: a flood is one fact.
 const tellEvery = 10 * time.Second
 
-func (g *Gate) tell(from string) {
+func (g *Gate) tell(from netip.Prefix) {
 	g.untold++
 	now := g.clock()
 	if now.Sub(g.told) < tellEvery {
 		return
 	}
-	g.limits.Log.Warn("there are as many connections as there can be: some were refused, or closed because they "+
-		"never sent a request",
+	g.limits.Log.Warn("there are as many connections as there can be: some were refused, or closed because "+
+		"nothing was proven on them",
 		"port", g.limits.Name, "connections", g.open, "most", g.limits.Most, "count", g.untold, "last_from", from)
 	g.told, g.untold = now, 0
 }
@@ -237,17 +263,11 @@ func (g *Gate) Open() int {
 	return g.open
 }
 
-func hostOf(a net.Addr) string {
+func networkOf(a net.Addr) netip.Prefix {
 	if a == nil {
-		return ""
+		return netip.Prefix{}
 	}
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.IP.String()
-	}
-	if host, _, err := net.SplitHostPort(a.String()); err == nil {
-		return host
-	}
-	return a.String()
+	return socket.Network(a.String())
 }
 
 var (

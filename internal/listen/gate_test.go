@@ -85,12 +85,12 @@ func TestTheBusiestSilentAddressMakesRoom(t *testing.T) {
 	h.expect(20, 0, 1)
 }
 
-func TestWhoGreetedStays(t *testing.T) {
+func TestWhoProvedSomethingStays(t *testing.T) {
 	h := newHall(t, Limits{Most: 10})
 	var all []*Conn
 	for i := range 10 {
 		_, c := h.come(fmt.Sprint("10.0.0.", i))
-		c.Greeted(nil)
+		c.Proven()
 		all = append(all, c)
 	}
 	if c, conn := h.come("10.0.1.1"); conn != nil || !c.closed {
@@ -108,19 +108,24 @@ func TestWhoGreetedStays(t *testing.T) {
 // One address cannot have all connections, even if it greets with each of them.
 func TestOneAddressHasAShare(t *testing.T) {
 	h := newHall(t, Limits{Most: 100})
-	for range 75 {
-		_, c := h.come("10.0.0.9")
-		c.Greeted(nil)
-	}
-	if _, c := h.come("10.0.0.9"); c != nil {
-		t.Error("it has more than its share")
-	}
-	for i := range 25 {
-		if _, c := h.come(fmt.Sprint("10.0.1.", i)); c == nil {
-			t.Fatal("another address is locked out")
+	for range 100 {
+		if _, c := h.come("10.0.0.9"); c != nil {
+			c.Proven()
 		}
 	}
-	h.expect(100, 1, 0)
+	if kept := h.kept; kept != 75 {
+		t.Errorf("one address keeps %d connections, want 75", kept)
+	}
+	for i := range 25 {
+		_, c := h.come(fmt.Sprint("10.0.1.", i))
+		if c == nil {
+			t.Fatal("another address is locked out")
+		}
+		c.Proven()
+	}
+	if h.open != 100 || h.kept != 100 || h.refused != 0 {
+		t.Errorf("%d open, %d kept, %d refused", h.open, h.kept, h.refused)
+	}
 }
 
 // Where clients show certificates, those that have not leave room for those that have, and a
@@ -150,5 +155,56 @@ func TestTheAuthenticatedHaveRoom(t *testing.T) {
 	strangers.expect(90, 0, 110)
 	if len(h.addresses) > 2 {
 		t.Errorf("%d addresses are remembered", len(h.addresses))
+	}
+}
+
+// Whoever proves nothing makes room for everybody, however much it asks of what anybody may: a few addresses that open
+// all connections lock nobody out.
+func TestWhoProvesNothingLocksNobodyOut(t *testing.T) {
+	h := newHall(t, Limits{Most: 100})
+	for i := range 99 {
+		_, c := h.come(fmt.Sprint("10.0.0.", i%2))
+		c.Greeted(nil)
+	}
+	for i := range 50 {
+		_, c := h.come(fmt.Sprint("10.0.1.", i))
+		if c == nil {
+			t.Fatal("a newcomer is locked out")
+		}
+		c.Proven()
+	}
+	if h.refused != 0 || h.kept != 50 {
+		t.Errorf("%d are refused, %d kept", h.refused, h.kept)
+	}
+}
+
+// A /64 of IPv6 is one address.
+func TestANetworkHasAShare(t *testing.T) {
+	h := newHall(t, Limits{Most: 100})
+	for i := range 200 {
+		if _, c := h.come(fmt.Sprintf("2001:db8:1:1::%x", i)); c != nil {
+			c.Proven()
+		}
+	}
+	if h.kept != 75 || len(h.addresses) != 1 {
+		t.Errorf("one network keeps %d connections from %d addresses, want 75", h.kept, len(h.addresses))
+	}
+	if _, c := h.come("2001:db8:1:2::1"); c == nil {
+		t.Error("another network is locked out")
+	}
+}
+
+// Whoever has credentials for all connections, from many addresses, leaves some for an operator at the machine itself.
+func TestTheMachineItselfHasAReserve(t *testing.T) {
+	h := newHall(t, Limits{Most: 1000})
+	for i := range 1200 {
+		if _, c := h.come(fmt.Sprintf("10.%d.%d.1", i/250, i%250)); c != nil {
+			c.Proven()
+		}
+	}
+	for range 5 {
+		if _, c := h.come("127.0.0.1"); c == nil {
+			t.Fatal("the operator is locked out")
+		}
 	}
 }

@@ -42,7 +42,7 @@ func (s *shouting) serve(ctx context.Context, c net.Conn) {
 	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Now()) })()
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {
-		Greeted(c)
+		Proven(c)
 		if lines.Text() == "!panic" {
 			panic("nobody foresaw this")
 		}

@@ -86,7 +86,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer hands a request to its door. A connection that has sent a whole one is no longer evicted.
+// answer hands a request to its door.
 func (h *Host) answer(w http.ResponseWriter, r *http.Request) {
 	if c := Outer(r); c != nil {
 		if r.TLS == nil && h.config.TLS != nil && h.config.Wrap == nil {

@@ -52,7 +52,7 @@ var (
 	Connections        = gauge("connections", "Connections that a port has.", "port")
 	ConnectionsRefused = counter("connections_refused_total", "Connections for which a port had no room.", "port")
 	ConnectionsEvicted = counter("connections_evicted_total",
-		"Connections that never sent a request, and were closed to make room for others.", "port")
+		"Connections on which nothing was proven, closed to make room for others.", "port")
 	CertificateEnds = gauge("certificate_ends_seconds", "When the certificate ends, in seconds since 1970.", "for")
 )
 

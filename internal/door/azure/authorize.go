@@ -62,7 +62,7 @@ func (c *call) introduceCaller() {
 	}
 	name := c.at.Account
 	if c.proof == nil {
-		c.proof = c.door.backend.ProveAccount(c.at.Account)
+		c.proof = c.door.backend.ProveAccount(c.r.Context(), c.at.Account)
 	} else {
 		name = c.proof.Asker.Principal
 	}

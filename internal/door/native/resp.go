@@ -59,7 +59,8 @@ func (d *Door) protocol() *door.Protocol {
 }
 
 func (d *Door) openRESP(c *server.Conn) error {
-	r := &respConn{Conn: c, door: d, visitor: d.backend.Visit(c.Net()), namespace: leasehold.DefaultNamespace}
+	r := &respConn{Conn: c, door: d, visitor: d.backend.Visit(c.Net()), carrier: door.ConnOf(c.Net()),
+		namespace: leasehold.DefaultNamespace}
 	r.life, r.end = context.WithCancel(c.Context())
 	c.State = r
 	return nil
@@ -81,6 +82,9 @@ func (r *respConn) reset() {
 // login checks a token, and notes who was refused.
 func (r *respConn) login(ctx context.Context, secret string) error {
 	err := r.visitor.Show(ctx, secret)
+	if err == nil {
+		r.proven()
+	}
 	var refused *credential.Refusal
 	if errors.As(err, &refused) && refused.Reason != credential.Slowed && refused.Reason != credential.Unreachable {
 		return &wrongSecret{err}

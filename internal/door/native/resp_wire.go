@@ -43,6 +43,7 @@ type respConn struct {
 	*server.Conn
 	door      *Door
 	visitor   *door.Visitor
+	carrier   *door.Conn // nil: in tests
 	namespace string
 	json      atomic.Bool // errors are problems in JSON
 
@@ -61,11 +62,19 @@ func (r *respConn) enter() (context.Context, *credential.Proof, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	r.proven()
 	if r.ctx == nil || proof != r.proof {
 		origin := leasehold.Origin{Actor: door.Principal(proof), Address: r.visitor.Address(), Door: respName}
 		r.proof, r.ctx = proof, engine.WithOrigin(door.WithProof(r.life, proof), origin)
 	}
 	return r.ctx, proof, nil
+}
+
+// proven keeps the connection: who is at its other end has shown who it is, or need not.
+func (r *respConn) proven() {
+	if r.carrier != nil {
+		r.carrier.Proven()
+	}
 }
 
 // open begins a call: who sends it, and what its words mean.

@@ -70,7 +70,7 @@ func (h *house) raw(text string) net.Conn {
 // greeted opens a connection on which a request was answered.
 func (h *house) greeted() net.Conn {
 	h.t.Helper()
-	conn := h.raw("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	conn := h.raw("GET /v1/tasks HTTP/1.1\r\nHost: x\r\n\r\n")
 	answers(h.t, conn)
 	return conn
 }
@@ -228,6 +228,37 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
+// Whoever only asks what anybody may makes room, too; whoever asks for something real is kept.
+func TestPingsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{MaxConnections: 3})
+		defer h.close()
+		ask := func(text, want string) net.Conn {
+			conn := h.raw(text)
+			answer := make([]byte, len(want))
+			if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != want {
+				t.Fatalf("%q, %v", answer, err)
+			}
+			return conn
+		}
+		defer ask("*2\r\n$7\r\nLH.TASK\r\n$4\r\nLIST\r\n*1\r\n$4\r\nPING\r\n", "*").Close()
+		for range 3 {
+			defer ask("*1\r\n$4\r\nPING\r\n", "+PONG\r\n").Close()
+			defer ask("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n").Close()
+			synctest.Wait()
+		}
+		defer h.greeted().Close()
+		synctest.Wait()
+		defer h.greeted().Close()
+		synctest.Wait()
+		full := h.raw("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+		defer full.Close()
+		if response, _ := answers(t, full); response.StatusCode != 503 {
+			t.Errorf("there is room beside those who asked for something real: %v", response)
+		}
+	})
+}
+
 // Over a real network the refusal arrives although the request was sent first.
 func TestTooManyConnectionsOverTCP(t *testing.T) {
 	base, stop := openLoopback(t, newDoor(t, Config{MaxConnections: 1}))
@@ -237,7 +268,7 @@ func TestTooManyConnectionsOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	fmt.Fprintf(conn, "GET /v1/tasks HTTP/1.1\r\nHost: x\r\n\r\n")
 	answers(t, conn)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 50 {

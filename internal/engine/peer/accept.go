@@ -95,6 +95,7 @@ func (m *Mesh) serve(raw net.Conn) {
 	}
 	if known := listen.ConnOf(raw); known != nil {
 		known.Greeted(stateOf(conn))
+		known.Proven()
 	}
 	_ = conn.SetDeadline(time.Time{})
 	switch h.Purpose {

@@ -74,6 +74,8 @@ func (d *toy) serve(ctx context.Context, c net.Conn) {
 		d.account.Done(ctx, telemetry.Outcome{Namespace: leasehold.DefaultNamespace, Err: err, Took: time.Since(began)})
 		if err != nil {
 			said = "refused " + err.Error()
+		} else {
+			door.Proven(c)
 		}
 		if _, err := fmt.Fprintln(c, said); err != nil {
 			return

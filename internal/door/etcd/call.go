@@ -153,6 +153,15 @@ func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, er
 	return c, nil
 }
 
+// admit refuses a call before its message is read, and accounts for that. What it lets in is entered as any other.
+func (d *Door) admit(ctx context.Context, method string) error {
+	c, err := d.enter(ctx, method, false)
+	if err != nil {
+		return c.end(err)
+	}
+	return nil
+}
+
 // login finds out who asks: by a token, or by the certificate of the connection.
 func (c *call) login() (err error) {
 	if anonymous[c.method] {

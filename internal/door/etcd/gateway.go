@@ -88,14 +88,24 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveStream(w, r)
 		return
 	}
+	ctx := incoming(r)
+	// Before the body is read, which the call needs first: nobody shall hold memory who has not said who it is.
+	if err := c.door.admit(ctx, c.method); err != nil {
+		writeFailure(w, err)
+		return
+	}
+	most := int64(maxJSON)
+	if anonymous[c.method] {
+		most = maxAnonymous
+	}
 	decode := func(m any) error {
-		body, err := wholeBody(w, r)
+		body, err := wholeBody(w, r, most)
 		if err != nil {
 			return err
 		}
 		return decodeJSON(body, m.(proto.Message))
 	}
-	answer, err := c.unary(c.impl, incoming(r), decode, c.door.unary)
+	answer, err := c.unary(c.impl, ctx, decode, c.door.unary)
 	if err != nil {
 		writeFailure(w, err)
 		return
@@ -111,8 +121,8 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // wholeBody reads a body to its end. Before that, net/http does not notice that the client has left.
-func wholeBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+func wholeBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "the body cannot be read: %v", err)
 	}
@@ -121,6 +131,9 @@ func wholeBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // maxJSON is how long a body can be: bytes take a third more in base64.
 const maxJSON = maxRequest * 3 / 2
+
+// maxAnonymous is how long a body can be that says who somebody is: a JWT is the longest in it.
+const maxAnonymous = 32 << 10
 
 var encoding = protojson.MarshalOptions{UseProtoNames: true}
 
@@ -167,7 +180,11 @@ func (c jsonCall) serveStream(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it always
 		defer s.hangUp()
 	} else {
-		body, err := wholeBody(w, r)
+		err := c.door.admit(s.ctx, c.method)
+		var body []byte
+		if err == nil {
+			body, err = wholeBody(w, r, maxJSON)
+		}
 		if err != nil {
 			writeFailure(w, err)
 			return

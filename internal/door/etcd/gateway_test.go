@@ -13,6 +13,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -169,4 +171,38 @@ func TestGatewayObserverLeaves(t *testing.T) {
 		w.settle()
 		w.follow(w.watch, &pb.WatchCreateRequest{Key: []byte("a")}) // in the place that the other one had
 	})
+}
+
+// Nobody holds memory for a body who has not said who it is: the call is refused before it is read.
+func TestGatewayJudgesBeforeTheBody(t *testing.T) {
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	on := access.Items{Tokens: []*access.Token{{ID: "t", Hash: strings.Repeat("h", 32), Principal: "root"}},
+		Bindings: []*access.Binding{{Name: "b", Role: "admin", Principal: "root", Namespace: access.AllNamespaces}}}
+	if _, err := e.Do(t.Context(), &core.ChangeAccess{Put: on}); err != nil {
+		t.Fatal(err)
+	}
+	routes := routesOf(New(door.NewBackend(e, door.Options{}), Config{}).gatewayRoutes())
+	for path, most := range map[string]int{
+		"/v3/kv/range": 0, "/v3/kv/put": 0, "/v3/election/observe": 0, "/v3/auth/authenticate": maxAnonymous + 1,
+	} {
+		body := &counted{rest: 3 << 20}
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, httptest.NewRequest("POST", path, body))
+		if w.Code < 400 || body.read > most {
+			t.Errorf("%s: %d after %d bytes, want a refusal after %d", path, w.Code, body.read, most)
+		}
+	}
+}
+
+// counted is a body that counts what is read of it.
+type counted struct{ rest, read int }
+
+func (c *counted) Read(b []byte) (int, error) {
+	n := min(len(b), c.rest)
+	c.read, c.rest = c.read+n, c.rest-n
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return copy(b, strings.Repeat("x", n)), nil
 }

@@ -130,6 +130,7 @@ func (d *Door) Port(address string) *door.Port {
 	preface := []byte("PRI * HTTP/2.0")
 	return &door.Port{
 		Name: doorName, Clients: "etcd clients", Setting: listenSetting, Address: address, SharedTLS: true,
+		ReadTime: door.ReadTime, WriteTime: door.WriteTime,
 		HTTP: door.HTTP{Routes: append(d.gatewayRoutes(), d.pageRoutes()...), Refuse: d.refuse},
 		Protocol: &door.Protocol{
 			Name: "grpc", ALPN: "h2", First: len(preface), Early: true,

@@ -88,11 +88,15 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.han
 // calls it; what never comes as far as a tool is accounted for here.
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	c := &call{door: d, engine: d.backend.Witness(), r: r, began: time.Now(), namespace: leasehold.DefaultNamespace}
-	o, err := c.open(w)
-	if refusal == nil && err == nil {
-		refusal = c.login()
+	o := &operations[0]
+	err := cmp.Or(refusal, c.openQuery())
+	if err == nil {
+		err = c.login() // before the body is read: nobody shall hold memory who has not said who it is
 	}
-	if err = cmp.Or(refusal, err); err != nil {
+	if err == nil {
+		o, err = c.receive(w)
+	}
+	if err != nil {
 		c.done(o, err)
 		tell(w, err)
 		return
@@ -104,16 +108,19 @@ func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	}
 }
 
-// open reads what every request has, and finds what is asked.
-func (c *call) open(w http.ResponseWriter) (o *operation, err error) {
-	o = &operations[0]
+// openQuery reads the namespace.
+func (c *call) openQuery() error {
 	query, err := door.ReadQuery(c.r.URL.RawQuery, "namespace")
-	if err != nil {
-		return o, err
-	}
-	if query.Has("namespace") {
+	if err == nil && query.Has("namespace") {
 		c.namespace = query.Get("namespace")
+		err = door.CheckName("namespace", c.namespace, leasehold.MaxName)
 	}
+	return err
+}
+
+// receive reads the body, and finds what is asked.
+func (c *call) receive(w http.ResponseWriter) (o *operation, err error) {
+	o = &operations[0]
 	body, err := io.ReadAll(http.MaxBytesReader(w, c.r.Body, maxBody))
 	if err != nil {
 		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
@@ -122,7 +129,7 @@ func (c *call) open(w http.ResponseWriter) (o *operation, err error) {
 		return o, door.Invalid("the request cannot be read: %v", err)
 	}
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
-	return asked(body), door.CheckName("namespace", c.namespace, leasehold.MaxName)
+	return asked(body), nil
 }
 
 // asked returns which tool a request calls; the first operation if it calls none.

@@ -71,10 +71,10 @@ var rules = []rule{
 	{of: "internal/access", never: []string{"internal/door", "internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
-	{of: "internal/load", only: []string{"", "api/v1"}},                                                                                                                            // it must see what any client sees
-	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                                                                                      // names, no figures
-	{of: "internal/resp", alone: true, only: []string{}},                                                                                                                           // a protocol, for both of its ends
-	{of: "internal/resp/server", only: []string{"internal/resp", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
+	{of: "internal/load", only: []string{"", "api/v1"}},                                                                                                                                              // it must see what any client sees
+	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                                                                                                        // names, no figures
+	{of: "internal/resp", alone: true, only: []string{}},                                                                                                                                             // a protocol, for both of its ends
+	{of: "internal/resp/server", only: []string{"internal/limit", "internal/resp", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
 	{of: "internal/resp/pipeline", only: []string{"internal/limit", "internal/resp"}},
 	{of: "internal/resp/words", only: []string{"internal/resp"}},
 	{of: "internal/listen", only: []string{"", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases

@@ -1,6 +1,7 @@
 // Package limit makes contexts that end after a while, or with another one, and that cost next to nothing unless
 // somebody waits for them. A request has several limits, one inside the other, and nearly always ends long before
-// any of them: a connection that looks at the time itself, by Parts, needs no timer for each.
+// any of them: a connection that looks at the time itself, by Parts, needs no timer for each. It also has budgets that
+// clients share.
 package limit
 
 import (

@@ -18,6 +18,7 @@ func (l Limits) bytes() int     { return cmp.Or(l.Bytes, 1<<20) }
 const (
 	minInput  = 4 << 10  // what an Input begins with
 	keptArgs  = 16 << 10 // how many arguments it keeps room for
+	tightArgs = 64       // the same of one that is tight
 	keptInput = 64 << 10 // what it grows to for long pipelines, and shrinks to after a large command
 )
 
@@ -38,6 +39,9 @@ func protocolError(format string, args ...any) error {
 // whole command left, answers them all, and then calls Release.
 type Input struct {
 	Limits Limits
+
+	// Tight says that no more room is kept than a small command needs.
+	Tight bool
 
 	buf  []byte
 	r, w int  // what is in use of buf
@@ -65,6 +69,16 @@ func (in *Input) Space() []byte {
 	return in.buf[in.w:]
 }
 
+// Needs returns how many bytes the Input has once Space was called.
+func (in *Input) Needs() int {
+	const word, place = 24, 16 // bytes of an argument, and of where one is
+	size := max(len(in.buf), minInput)
+	if in.w == len(in.buf) {
+		size = max(minInput, 2*(in.w-in.r))
+	}
+	return size + word*cap(in.args) + place*cap(in.spans)
+}
+
 // Filled says that n bytes were read into Space.
 func (in *Input) Filled(n int) {
 	in.w += n
@@ -82,6 +96,8 @@ func (in *Input) Release() {
 	}
 	rest := in.buf[in.r:in.w]
 	switch {
+	case in.Tight:
+		in.tighten(rest)
 	case in.full && len(in.buf) < keptInput:
 		in.buf = make([]byte, min(2*len(in.buf), keptInput))
 	case len(in.buf) > keptInput && len(rest) <= keptInput/2:
@@ -89,6 +105,19 @@ func (in *Input) Release() {
 	}
 	in.full = false
 	in.r, in.w = 0, copy(in.buf, rest)
+}
+
+// tighten gives up the room of large commands.
+func (in *Input) tighten(rest []byte) {
+	if cap(in.args) > tightArgs {
+		in.args = nil
+	}
+	if cap(in.spans) > tightArgs && !in.begun {
+		in.spans = nil
+	}
+	if len(in.buf) > minInput && len(rest) <= minInput/2 {
+		in.buf = make([]byte, minInput)
+	}
 }
 
 // Idle gives up the buffer if nothing is in it, and returns it; Use is how to give one back.

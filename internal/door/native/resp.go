@@ -44,6 +44,12 @@ func (d *Door) protocol() *door.Protocol {
 		},
 		Blocks: func(c *server.Conn) bool { return !c.State.(*respConn).visitor.Known() },
 		Fail:   failRESP,
+
+		Strangers: d.backend.Strangers(),
+		Costly: func(c *server.Conn) error {
+			_, err := c.State.(*respConn).visitor.Proof(c.Context())
+			return err
+		},
 		Greeted: func(c net.Conn) {
 			door.Greeted(c)
 			door.Meet(c, doorName, "")

@@ -72,6 +72,7 @@ func (r *respConn) enter() (context.Context, *credential.Proof, error) {
 
 // proven keeps the connection: who is at its other end has shown who it is, or need not.
 func (r *respConn) proven() {
+	r.Proven()
 	if r.carrier != nil {
 		r.carrier.Proven()
 	}

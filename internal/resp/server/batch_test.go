@@ -133,7 +133,7 @@ func TestHalfCommand(t *testing.T) {
 // any may not.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(Config{})
+		b := newBench(Config{IdleTime: time.Hour * 24})
 		c := b.start(t, t.Context())
 		c.send("PING")
 		c.expect("PONG")

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/leasehold/leasehold/internal/resp"
@@ -12,11 +14,38 @@ func (c *Conn) command(args [][]byte) {
 		c.unknownSub(turn{entry: c.server.table["COMMAND"], words: [][]byte{[]byte("COMMAND")}, args: args})
 		return
 	}
-	names := c.server.table.names()
-	c.out.Array(len(names))
-	for _, name := range names {
-		c.server.table[name].describe(&c.out, name)
+	if !c.mayAskMuch() {
+		return
 	}
+	c.constant("COMMAND", func() {
+		names := c.server.table.names()
+		c.out.Array(len(names))
+		for _, name := range names {
+			c.server.table[name].describe(&c.out, name)
+		}
+	})
+}
+
+// constant answers what is always the same, in each version of the protocol: it is written once.
+func (c *Conn) constant(name string, write func()) {
+	key := fmt.Sprint(name, c.out.Version)
+	if known, ok := c.server.constants.Load(key); ok {
+		c.out.Reset(append(c.out.Bytes(), known.([]byte)...))
+		return
+	}
+	began := c.out.Len()
+	write()
+	c.server.constants.Store(key, bytes.Clone(c.out.Bytes()[began:]))
+}
+
+// fewNames reports whether no more commands are named than there are, and answers if not: the answer would be many
+// times as long as what was asked.
+func (c *Conn) fewNames(args [][]byte) bool {
+	if most := len(c.server.table); len(args) > most {
+		c.out.Error("ERR", fmt.Sprintf("%d commands are named: at most %d can be", len(args), most))
+		return false
+	}
+	return c.mayAskMuch()
 }
 
 func (c *Conn) commandCount([][]byte) { c.out.Int(int64(len(c.server.table))) }
@@ -31,6 +60,9 @@ func (c *Conn) commandList([][]byte) {
 
 // commandInfo is COMMAND INFO name…
 func (c *Conn) commandInfo(args [][]byte) {
+	if !c.fewNames(args) {
+		return
+	}
 	c.out.Array(len(args))
 	for _, name := range args {
 		if e := c.server.table.find(name); e != nil {
@@ -81,6 +113,9 @@ func (e *entry) arity() int {
 
 // commandDocs is COMMAND DOCS [name…].
 func (c *Conn) commandDocs(args [][]byte) {
+	if !c.fewNames(args) {
+		return
+	}
 	var names []string
 	for _, a := range args {
 		if c.server.table.find(a) != nil {
@@ -88,7 +123,8 @@ func (c *Conn) commandDocs(args [][]byte) {
 		}
 	}
 	if len(args) == 0 {
-		names = c.server.table.names()
+		c.constant("COMMAND DOCS", func() { c.docs(c.server.table, c.server.table.names(), "") })
+		return
 	}
 	c.docs(c.server.table, names, "")
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/limit"
 	"github.com/leasehold/leasehold/internal/resp"
 )
 
@@ -37,6 +38,13 @@ type Config struct {
 	// carried out alone, where no other connection waits for it. Nil: none ever has to.
 	Blocks func(*Conn) bool
 
+	// Strangers is the memory that connections share on which nothing was proven (see Conn.Proven), beyond what each
+	// has of its own. Nil: there is no limit.
+	Strangers *limit.Budget
+	// Costly returns why a connection on which nothing was proven gets no long answer, such as that of COMMAND DOCS.
+	// Nil: it does.
+	Costly func(*Conn) error
+
 	// Greeted is called once for a connection, when its first whole command has come.
 	Greeted func(net.Conn)
 	// Named is called when a client has said which library it uses, such as "go-redis/9.23.0". Nil: nobody is.
@@ -55,6 +63,7 @@ type Config struct {
 	Queue    int           // bytes pushed to a client that does not read, before it is cut off; 0: 1 MiB
 	SendTime time.Duration // for a command to come whole; 0: 20s
 	TakeTime time.Duration // for a client to take some of what it is sent; 0: 30s
+	IdleTime time.Duration // between commands, on a connection on which nothing was proven; 0: 2 minutes
 	Linger   time.Duration // how long commands are refused, and not cut off, when the server drains; 0: 1s
 
 	// Crowd is from how many connections on those that are plain TCP share a loop, on Linux. For

@@ -45,6 +45,11 @@ type Conn struct {
 	expired  atomic.Bool // nothing more is read in a loop
 	draining atomic.Bool // what comes is refused
 
+	proven   atomic.Bool // its client has shown who it is
+	borrowed int         // bytes of what strangers share
+	network  string      // that the client counts as; empty: nobody asked yet
+
+	heard       atomic.Int64 // since when nothing is under way; 0: something is
 	asked, sent atomic.Int64 // since when half a command is there, or a write takes; 0: none
 
 	mu      sync.Mutex // guards what follows
@@ -166,6 +171,9 @@ func (c *Conn) flush() bool {
 		c.written.Broadcast()
 	}
 	c.out.Reset(kept(b))
+	if len(b) > strangerFree && !c.proven.Load() {
+		c.out.Reset(nil)
+	}
 	if len(c.pushed) > 0 {
 		c.writing = true
 		go c.writePushed() // not here: there may be no end to it

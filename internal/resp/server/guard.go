@@ -5,8 +5,8 @@ import "time"
 // guardTime is how exactly slow clients are noticed.
 const guardTime = time.Second
 
-// look ends the connections of clients that are too slow: those that began a command and do
-// not finish it, and those that do not take what they are sent. One look at all of them each
+// look ends the connections of clients that are too slow: those that began a command and do not finish it, those that
+// do not take what they are sent, and those that have proven nothing and say nothing. One look at all of them each
 // second is cheaper than a deadline for each read and write.
 func (s *Server) look() {
 	now := s.tick.Add(1)
@@ -16,7 +16,8 @@ func (s *Server) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		if late(c.asked.Load(), s.config.SendTime) || late(c.sent.Load(), s.config.TakeTime) {
+		if late(c.asked.Load(), s.config.SendTime) || late(c.sent.Load(), s.config.TakeTime) ||
+			!c.proven.Load() && c.sent.Load() == 0 && late(c.heard.Load(), s.config.IdleTime) {
 			s.slow.Add(1)
 			go c.end() // TLS takes its time to say goodbye
 		}

@@ -200,11 +200,14 @@ func (l *loop) begin(c *Conn, most int) {
 		l.read(c)
 	}
 	c.hold()
-	if p.calls, p.why = 0, pauseEmpty; c.ending || c.isEnded() {
+	if p.calls, p.why = 0, pauseEmpty; c.ending && c.turn.bad != nil {
+		p.why = pauseTurn
+	}
+	if c.ending || c.isEnded() {
 		return
 	}
 	before := l.round.count
-	for {
+	for done := 0; ; done++ {
 		p.why = c.gather(l.round, min(most, l.server.config.Pipeline))
 		p.calls = l.round.count - before
 		if p.why != pauseTurn || p.calls > 0 || c.turn.blocks() {
@@ -214,12 +217,16 @@ func (l *loop) begin(c *Conn, most int) {
 		if c.ending {
 			return
 		}
-		if c.out.Len() > fullOutput {
+		// What else has come on it waits for its next turn, so that no other connection waits for all of it.
+		if done >= most || c.out.Len() > min(c.full(), most*turnOutput) {
 			p.why = pauseFull
 			return
 		}
 	}
 }
+
+// turnOutput is about how many bytes of answers of the server itself make as much work as a command.
+const turnOutput = 32
 
 func (l *loop) keep(buffer []byte) {
 	if buffer != nil && len(l.spare) < len(l.events) {
@@ -234,7 +241,11 @@ func (l *loop) read(c *Conn) {
 			l.spare = l.spare[:n-1]
 		}
 	}
-	space := c.in.Space()
+	space := c.space()
+	if space == nil {
+		c.noRoom()
+		return
+	}
 	n, err := unix.Read(p.fd, space)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
@@ -330,8 +341,12 @@ func (l *loop) goOn(c *Conn) {
 		c.clock()
 		l.keep(c.in.Idle())
 	}
+	flushed := l.flush(c)
+	if flushed {
+		c.giveBack()
+	}
 	switch {
-	case !l.flush(c), c.ending, c.isEnded():
+	case !flushed, c.ending, c.isEnded():
 		l.letGo(p)
 	case p.why != pauseEmpty || p.readable && !p.over:
 		l.list(p)

@@ -10,7 +10,15 @@ import (
 func (c *Conn) serve() {
 	defer context.AfterFunc(c.stopping, c.drain)()
 	for {
-		n, err := c.net.Read(c.in.Space())
+		space := c.space()
+		if space == nil {
+			c.noRoom()
+			c.perform()
+			c.flush()
+			c.leave()
+			return
+		}
+		n, err := c.net.Read(space)
 		c.in.Filled(n)
 		if n > 0 && !c.work() {
 			c.leave()
@@ -101,13 +109,14 @@ func (c *Conn) work() bool {
 		if why == pauseEmpty || c.ending {
 			break
 		}
-		if c.out.Len() > fullOutput && !c.flushOn() {
+		if c.out.Len() > c.full() && !c.flushOn() {
 			return false
 		}
 	}
 	c.server.rounds.Put(r)
 	c.in.Release()
 	c.clock()
+	defer c.giveBack()
 	return c.flush()
 }
 
@@ -118,8 +127,11 @@ func (c *Conn) flushOn() bool {
 	return !c.isEnded() // one that is ending still gets the answers to what began
 }
 
-// clock notes since when half a command is there.
+// clock notes since when half a command is there, or nothing is under way.
 func (c *Conn) clock() {
+	if c.heard.Load() == 0 {
+		c.heard.Store(c.server.now())
+	}
 	if c.in.Buffered() > 0 && c.asked.Load() == 0 {
 		c.asked.Store(c.server.now())
 	}
@@ -162,6 +174,7 @@ func (c *Conn) counted(commands int64) {
 	if commands > 0 {
 		c.server.commands.Add(commands)
 		c.asked.Store(0)
+		c.heard.Store(0)
 	}
 }
 

@@ -25,7 +25,9 @@ type Server struct {
 	config Config
 	table  table
 	rounds sync.Pool
-	lastID atomic.Int64
+
+	constants sync.Map // long answers that are always the same, by name and version of the protocol
+	lastID    atomic.Int64
 
 	mu    sync.Mutex // guards what follows
 	conns map[*Conn]bool
@@ -46,6 +48,7 @@ func New(c Config) *Server {
 	c.Queue = cmp.Or(c.Queue, 1<<20)
 	c.SendTime = cmp.Or(c.SendTime, 20*time.Second)
 	c.TakeTime = cmp.Or(c.TakeTime, 30*time.Second)
+	c.IdleTime = cmp.Or(c.IdleTime, 2*time.Minute)
 	c.Linger = cmp.Or(c.Linger, time.Second)
 	c.Crowd = cmp.Or(c.Crowd, 8)
 	c.Name = cmp.Or(c.Name, "leasehold")
@@ -100,6 +103,7 @@ func (s *Server) open(ctx context.Context, nc net.Conn) *Conn {
 	c := &Conn{server: s, net: nc, stopping: ctx, id: s.lastID.Add(1)}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.in.Limits = s.config.Limits
+	c.in.Tight = true
 	c.out.Version = 2
 	c.written.L = &c.mu
 	s.mu.Lock()
@@ -110,11 +114,13 @@ func (s *Server) open(ctx context.Context, nc net.Conn) *Conn {
 	s.conns[c] = true
 	s.count.Store(int64(len(s.conns)))
 	c.asked.Store(s.tick.Load() + 1)
+	c.heard.Store(s.tick.Load() + 1)
 	return c
 }
 
 func (s *Server) close(c *Conn) {
 	c.end()
+	c.giveBack()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)

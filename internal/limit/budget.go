@@ -1,0 +1,47 @@
+package limit
+
+import "sync"
+
+// A Budget is an amount of something, such as bytes, that clients share. Each leaves a part of what it finds free: one
+// that is alone can have up to Alone, and several that take all they get still leave some for the next one.
+type Budget struct {
+	Most  int // in all
+	Alone int // that one client may have if there is no other; less than Most
+
+	mu   sync.Mutex // guards what follows
+	used int
+	by   map[string]int // by client
+}
+
+// Take takes a part for a client, and reports whether it got it. Give has to follow.
+func (b *Budget) Take(client string, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// A client may have up to Alone/(Most-Alone) times as much as is free.
+	if (b.by[client]+n)*(b.Most-b.Alone) > b.Alone*(b.Most-b.used-n+1) {
+		return false
+	}
+	if b.by == nil {
+		b.by = map[string]int{}
+	}
+	b.used += n
+	b.by[client] += n
+	return true
+}
+
+// Give gives back what a client has taken, or a part of it.
+func (b *Budget) Give(client string, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	if b.by[client] -= n; b.by[client] == 0 {
+		delete(b.by, client)
+	}
+}
+
+// Used returns how much is taken.
+func (b *Budget) Used() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}

@@ -38,20 +38,24 @@ type conn struct {
 	work   chan *Stream
 	calls  sync.WaitGroup // under way
 
-	heard atomic.Bool // a frame came since the last look
-	alive *time.Timer // looks whether the client is there
+	heard  atomic.Bool // a frame came since the last look
+	proven atomic.Bool // the client has shown who it is
+	alive  *time.Timer // looks whether the client is there
 
 	continued *http2.HeadersFrame // whose rest is to come; nil: none
 	within    bool                // the client has said how it wants to be spoken to
 
 	mu      sync.Mutex // guards what follows
 	streams map[uint32]*Stream
-	last    uint32 // newest stream of the client
-	running int    // calls under way, also those whose stream is gone
-	held           // what came and is under way
-	window  int    // that the client may still send
-	away    bool   // the client was told to go elsewhere
-	failed  error  // why the connection is at its end
+	last    uint32    // newest stream of the client
+	running int       // calls under way, also those whose stream is gone
+	held              // what came and is under way
+	window  int       // that the client may still send
+	away    bool      // the client was told to go elsewhere
+	calm    time.Time // when the calls that it gave up are forgotten
+	seen    uint32    // newest stream at the last look
+	looks   int       // since a stream was there, if nothing was proven
+	failed  error     // why the connection is at its end
 
 	writer // what is sent
 	pings  // that are to be answered
@@ -146,20 +150,26 @@ func (c *conn) fail(err error) {
 	}
 }
 
-// look asks a client that was quiet whether it is there, and ends the connection if it does not answer.
+// look asks a client that was quiet whether it is there, and ends the connection if it does not answer, or has proven
+// nothing and asks nothing.
 func (c *conn) look() {
-	if !c.heard.Swap(false) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.asked || c.failed != nil {
-			c.fail(errors.New("the client does not answer"))
-			return
-		}
+	heard := c.heard.Swap(false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endHalf()
+	switch {
+	case c.deserted():
+		c.fail(errors.New("the client has proven nothing and asks nothing"))
+	case !heard && c.asked:
+		c.fail(errors.New("the client does not answer"))
+	case !heard:
 		c.asked = true
 		c.putPing(false, [8]byte{})
 		c.flush()
 	}
-	c.alive.Reset(c.server.PingTime)
+	if c.failed == nil {
+		c.alive.Reset(c.server.PingTime)
+	}
 }
 
 // goAway tells the client to go elsewhere, also with calls that it has not asked as a whole: they might never end. The
@@ -359,7 +369,7 @@ func (c *conn) handleReset(f *http2.RSTStreamFrame) error {
 		s.abandon()
 		c.drop(s)
 	}
-	return nil
+	return c.gaveUp()
 }
 
 // handleWindow lets more be sent.

@@ -268,8 +268,7 @@ func TestPings(t *testing.T) {
 // A quiet client is asked whether it is there, and sent away if it does not say so.
 func TestQuietClients(t *testing.T) {
 	inBubble(t, func(s *site) {
-		c := s.raw(true)
-		_ = c.WriteSettings()
+		c := s.proven()
 		for range 3 {
 			time.Sleep(testPing + time.Second)
 			got := c.came()
@@ -286,6 +285,82 @@ func TestQuietClients(t *testing.T) {
 		<-c.ended
 		if took := time.Since(began); took > 3*testPing {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// proven connects a client that has shown who it is.
+func (s *site) proven() *raw {
+	s.server.Unary = func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+		FromContext(ctx).Proven()
+		return h(ctx, r)
+	}
+	c := s.raw(true)
+	_ = c.WriteSettings()
+	c.call(1, false)
+	_ = c.WriteData(1, true, message(0))
+	if got := c.came(); !strings.HasPrefix(got, "HEADERS") {
+		s.Fatalf("its call is answered %q", got)
+	}
+	return c
+}
+
+// A connection on which nothing was proven, and nothing is asked, ends.
+func TestStrangersDoNotStay(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		for range 5 * strangerLooks {
+			time.Sleep(testPing / 2)
+			_ = c.WritePing(false, [8]byte{1})
+		}
+		select {
+		case <-c.ended:
+		default:
+			t.Error("it stays")
+		}
+		_ = c.Close()
+	})
+}
+
+// A request that never comes whole is not waited for, whoever sends it.
+func TestHalfRequestsEnd(t *testing.T) {
+	inBubble(t, func(s *site) {
+		c := s.proven()
+		c.call(3, false)
+		_ = c.WriteData(3, false, message(10)[:8])
+		for range 4 {
+			time.Sleep(testPing)
+			_ = c.WritePing(true, [8]byte{})
+		}
+		if got := c.came(); !strings.Contains(got, "HEADERS,RST_STREAM NO_ERROR") {
+			t.Errorf("it was told %q", got)
+		}
+		_ = c.Close()
+	})
+}
+
+// A client that goes on beginning calls and giving them up is sent away, sooner if nobody knows it.
+func TestEndlessResets(t *testing.T) {
+	inBubble(t, func(s *site) {
+		for name, c := range map[string]*raw{"known": s.proven(), "unknown": s.raw(true)} {
+			most := 2 * s.server.MaxStreams
+			if name == "unknown" {
+				_ = c.WriteSettings()
+				most = 0
+			}
+			most, n := max(most, strangerGivesUp), 0
+			for id := uint32(3); n < 2*most; n++ {
+				c.call(id, false)
+				if c.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+					break
+				}
+				id += 2
+			}
+			if got := c.came(); n < most || n > most+10 || !strings.Contains(got, "GOAWAY ENHANCE_YOUR_CALM") {
+				t.Errorf("%s: after %d calls it was told %.200q", name, n, got)
+			}
+			_ = c.Close()
 		}
 	})
 }

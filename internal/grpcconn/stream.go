@@ -39,6 +39,7 @@ type Stream struct {
 	cost    int    // of the call itself, as it is held
 	ended   bool   // the client has nothing more to say
 	started bool   // it is carried out, or was
+	late    bool   // it was there at the last look
 	large   bool   // its request is, if it has one
 	gone    bool   // the client wants no answer
 	broken  error  // what is wrong with what the client sent

@@ -175,6 +175,7 @@ func (c *call) login() (err error) {
 	}
 	if conn := connOf(c.ctx); conn != nil {
 		door.Proven(conn.Conn)
+		grpcconn.FromContext(c.ctx).Proven()
 	} else {
 		door.ProvenIn(c.ctx)
 	}

@@ -19,6 +19,7 @@ type Guard struct {
 	feed    *engine.Feed // behind the guard's gate
 	rates   rates
 	streams streams
+	unnamed unnamed
 
 	readings sync.Pool // of *reading
 }
@@ -45,7 +46,9 @@ func (g *Guard) Do(ctx context.Context, c core.Command) (core.Answer, error) {
 			return core.Answer{}, err
 		}
 	}
-	return g.engine.Do(ctx, c)
+	answer, err := g.engine.Do(ctx, c)
+	g.unnamed.told(ctx, core.LargeOf(c), err)
+	return answer, err
 }
 
 // Submit carries out commands, each in the name of its asker.

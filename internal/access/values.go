@@ -24,7 +24,12 @@ func (g *Guard) Values() engine.Values {
 	return nil
 }
 
-// PutValue: those who may write a record somewhere.
+// LetValue: whoever put it. The guard does that itself when the request is over.
+func (v values) LetValue(ctx context.Context, large leasehold.Large, unneeded bool) bool {
+	return v.in.LetValue(ctx, large, unneeded)
+}
+
+// PutValue: those who may write a record somewhere, as much as their quota allows to be without a name.
 func (v values) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error) {
 	permit, err := v.guard.Permit(ctx)
 	switch {
@@ -33,7 +38,7 @@ func (v values) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, err
 	case !permit.MayAnywhere(policy.RecordWrite):
 		return leasehold.Large{}, deny(permit, policy.RecordWrite, leasehold.DefaultNamespace, "")
 	}
-	return v.in.PutValue(ctx, r)
+	return v.guard.unnamed.put(ctx, v.in, v.guard.mostUnnamed(ctx), r)
 }
 
 // OpenValue: those who may read a record somewhere, for as long as they may.

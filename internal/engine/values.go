@@ -19,9 +19,20 @@ type Values interface {
 	// Invalid is r's own failure, or that it has more than MaxLarge bytes.
 	PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error)
 
+	// LetValue says that a caller of PutValue is done with what it put. Unneeded says that no command of its names it:
+	// then it is deleted at once, if nothing else does and no other server has it. Gone reports whether it takes no
+	// room now that nothing answers for.
+	LetValue(ctx context.Context, large leasehold.Large, unneeded bool) (gone bool)
+
 	// OpenValue reads a value. What is read is checked: who comes to the end without an
 	// error has the bytes that were put. NotFound if nothing names it.
 	OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error)
+}
+
+// Sized is what PutValue reads if it is known how many bytes come.
+type Sized interface {
+	io.Reader
+	Size() int64
 }
 
 // ValueIdle is how long a value is kept, at least, that no command has named yet.

@@ -40,6 +40,9 @@ func (h *httpWire) value(c *call, command *core.PutRecord) error {
 		return tooLarge(leasehold.MaxLarge)
 	}
 	want, err := h.contentDigest()
+	if err == nil {
+		err = c.door.backend.MayWrite(c.ctx, command.Namespace, command.Path, false)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,13 +53,22 @@ func (h *httpWire) value(c *call, command *core.PutRecord) error {
 	case err != nil:
 		return unreadable(err)
 	case first.Len() > leasehold.MaxValue:
-		return c.readLarge(command, io.MultiReader(&first, body), body, want)
+		return c.readLarge(command, &sized{io.MultiReader(&first, body), h.r.ContentLength}, body, want)
 	case want != nil && sha256.Sum256(first.Bytes()) != *want:
 		return wrongDigest()
 	}
 	command.Value = first.String()
 	return nil
 }
+
+// sized is a body that says how long it is; -1: it does not.
+type sized struct {
+	io.Reader
+	size int64
+}
+
+// Size returns how many bytes come.
+func (s *sized) Size() int64 { return s.size }
 
 func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body, want *leasehold.Digest) error {
 	values := c.door.backend.Values()
@@ -77,7 +89,7 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body
 	case err != nil:
 		return err
 	case want != nil && large.SHA256 != *want:
-		return wrongDigest() // nothing names what was put, and so it goes
+		return wrongDigest() // nothing names what was put, and so it goes with the request
 	}
 	// The answer has its time from now on, however long the body took.
 	c.within(writeTime)

@@ -18,11 +18,15 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.check(command); err != nil {
 		return core.Answer{}, err
 	}
+	larges := core.LargeOf(command)
+	e.values.Hold(larges) // until it is known whether they are named
 	if err := e.nameable(ctx, command); err != nil {
+		e.values.LetAll(larges)
 		return core.Answer{}, err
 	}
 	call, err := e.encode(make([]byte, 0, roomFor(command)), ctx, command)
 	if err != nil {
+		e.values.LetAll(larges)
 		return core.Answer{}, err
 	}
 	type result struct {
@@ -31,8 +35,12 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	}
 	// Room for one, so that the node never waits for a caller that has gone.
 	done := make(chan result, 1)
-	call.Done = func(a core.Answer, err error) { done <- result{a, err} }
+	call.Done = func(a core.Answer, err error) {
+		e.values.LetAll(larges)
+		done <- result{a, err}
+	}
 	if err := e.enqueueCall(call, keepsOrEnds(command)); err != nil {
+		e.values.LetAll(larges)
 		return core.Answer{}, err
 	}
 	select {

@@ -309,6 +309,9 @@ func (e *Engine) takeValue(ctx context.Context, from peer.Identity, head []byte,
 		return err
 	}
 	got, err := e.values.Put(ctx, body)
+	if err == nil {
+		e.values.Let(got.SHA256)
+	}
 	if err == nil && got != want {
 		err = fmt.Errorf("server %s sent %d bytes that are not the large value %s", from.Name, got.Size, v.SHA256)
 		e.log.Error("a large value arrived damaged", "err", err)

@@ -21,13 +21,24 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 		return leasehold.Large{}, errStopping
 	}
 	large, err := e.values.Put(ctx, r)
-	if err == nil {
-		err = e.spread(ctx, large)
-	}
 	if err != nil {
 		return leasehold.Large{}, err
 	}
+	if err := e.spread(ctx, large); err != nil {
+		e.values.Let(large.SHA256)
+		return leasehold.Large{}, err
+	}
 	return large, nil
+}
+
+// LetValue deletes what is not needed, where this server is alone: with others, a majority may count on it.
+func (e *Engine) LetValue(ctx context.Context, large leasehold.Large, unneeded bool) (gone bool) {
+	e.values.Let(large.SHA256)
+	if !unneeded || len(e.network.current().Voters()) > 1 {
+		return false
+	}
+	named, err := e.names(ctx, large)
+	return err == nil && (named || e.values.Drop(large.SHA256))
 }
 
 // OpenValue reads the bytes of a value. A value that should be here and is not is fetched from

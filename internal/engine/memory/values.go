@@ -40,6 +40,20 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 	return large, nil
 }
 
+// LetValue deletes what is not needed and has no name.
+func (e *Engine) LetValue(ctx context.Context, large leasehold.Large, unneeded bool) (gone bool) {
+	named := false
+	if !unneeded || e.Read(ctx, func(v core.View) { named = v.NamesLarge(large.SHA256) }) != nil {
+		return false
+	}
+	if !named {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.values, large.SHA256)
+	}
+	return true
+}
+
 // OpenValue reads a value.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	e.mu.Lock()

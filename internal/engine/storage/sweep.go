@@ -127,6 +127,24 @@ func (s *Values) drop(d leasehold.Digest, named bool) {
 		s.mu.Unlock()
 		return
 	}
+	s.remove(d)
+}
+
+// Drop deletes a value at once that nothing names, unless somebody holds it. It reports whether it is gone.
+func (s *Values) Drop(d leasehold.Digest) bool {
+	s.mu.Lock()
+	if s.held[d] > 0 || s.pinned > 0 || s.deleting[d] != nil {
+		s.mu.Unlock()
+		return false
+	}
+	delete(s.idle, d)
+	delete(s.spread, d)
+	s.remove(d)
+	return true
+}
+
+// remove deletes the file of a value. mu is held when it is called, and not when it returns.
+func (s *Values) remove(d leasehold.Digest) {
 	// From here on a Put of the same bytes waits in settle. Without that, its new file could be
 	// removed by the call below, after Put had reported it durable.
 	gone := make(chan struct{})

@@ -40,6 +40,7 @@ type Values struct {
 	pinned   int                                // those who need all that is there
 	checked  map[leasehold.Digest]struct{}      // those whose bytes were read and found right
 	spread   map[leasehold.Digest]sharing       // those that a majority has
+	held     map[leasehold.Digest]int           // by those who put or name them
 }
 
 // A sharing is when a majority was known to have a value, and of whom.
@@ -93,6 +94,7 @@ func OpenValues(c ValuesConfig) (*Values, error) {
 		dir: c.Dir, now: c.Now, full: c.Full, log: c.Log, lost: c.Lost, most: leasehold.MaxLarge,
 		idle: map[leasehold.Digest]time.Duration{}, deleting: map[leasehold.Digest]chan struct{}{},
 		checked: map[leasehold.Digest]struct{}{}, spread: map[leasehold.Digest]sharing{},
+		held: map[leasehold.Digest]int{},
 	}
 	unfinished, err := filepath.Glob(filepath.Join(c.Dir, "put-*.tmp"))
 	for _, name := range unfinished {
@@ -108,7 +110,7 @@ func (s *Values) File(d leasehold.Digest) string {
 	return filepath.Join(s.dir, name[:2], name)
 }
 
-// Put keeps the bytes of r. They are durable when it returns.
+// Put keeps the bytes of r. They are durable when it returns, and held until Let is called.
 func (s *Values) Put(ctx context.Context, r io.Reader) (leasehold.Large, error) {
 	if s.full() {
 		return leasehold.Large{}, fullError()
@@ -178,7 +180,7 @@ func readUntil(r io.Reader, b []byte) (n int, err error) {
 // place gives a finished file its name. A file that is there already is replaced by the
 // same bytes, which are known to be right.
 func (s *Values) place(tmp string, large leasehold.Large) error {
-	s.settle(large.SHA256)
+	s.settle(large.SHA256, 1)
 	name := s.File(large.SHA256)
 	folder := filepath.Dir(name)
 	err := os.Mkdir(folder, 0o700)
@@ -194,18 +196,22 @@ func (s *Values) place(tmp string, large leasehold.Large) error {
 		err = SyncDir(folder)
 	}
 	if err != nil {
+		s.Let(large.SHA256)
 		return s.unkept(err)
 	}
 	return nil
 }
 
-// settle waits until a value is not being deleted, and restarts its idle time.
-func (s *Values) settle(d leasehold.Digest) {
+// settle waits until a value is not being deleted, restarts its idle time, and holds it so many times.
+func (s *Values) settle(d leasehold.Digest, holds int) {
 	for {
 		s.mu.Lock()
 		gone := s.deleting[d]
 		if gone == nil {
 			s.idle[d] = s.now()
+			if holds > 0 {
+				s.held[d] += holds
+			}
 			s.mu.Unlock()
 			return
 		}
@@ -217,11 +223,34 @@ func (s *Values) settle(d leasehold.Digest) {
 // Nameable returns an error if a value is not here, and otherwise keeps it for as long as a
 // command that names it may take.
 func (s *Values) Nameable(large leasehold.Large) error {
-	s.settle(large.SHA256)
+	s.settle(large.SHA256, 0)
 	if !s.Has(large) {
 		return engine.Unnameable(large)
 	}
 	return nil
+}
+
+// Hold keeps values from being dropped until LetAll is called.
+func (s *Values) Hold(list []leasehold.Large) {
+	for _, large := range list {
+		s.settle(large.SHA256, 1)
+	}
+}
+
+// LetAll lets go of what Hold held.
+func (s *Values) LetAll(list []leasehold.Large) {
+	for _, large := range list {
+		s.Let(large.SHA256)
+	}
+}
+
+// Let says that somebody who held a value is done with it.
+func (s *Values) Let(d leasehold.Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[d]--; s.held[d] <= 0 {
+		delete(s.held, d)
+	}
 }
 
 // Has reports whether a value is here, by its size alone: readers compare the digest.

@@ -80,8 +80,8 @@ func (u *unnamed) count(one *upload, more, most int64) error {
 	switch own := u.by[one.who] + more; {
 	case most > 0 && own > most:
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%s may have %d bytes, and would have "+
-			"%d that are on their way or were refused: wait until they are gone, or ask an admin to raise the quota with "+
-			"leasehold access quota", one.who, most, own)}
+			"%d that are on their way or were refused: wait until they are gone, or ask an admin to raise the quota "+
+			"with leasehold access quota", one.who, most, own)}
 	case own > unnamedAlone, u.all+more > maxUnnamed:
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("large values that nothing names have "+
 			"as many bytes as there can be, %d, or %d of one client: try again in a moment", int64(maxUnnamed),

@@ -249,6 +249,9 @@ func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 		path, owner = held.Lease.Resource, v.in.OwnerOfClaim(namespace, held.Lease.ID)
 	}
 	if v.permit.May(policy.Read, namespace, path, owner) && v.readsAll(namespace, paths) {
+		if !v.permit.May(policy.Read, namespace, path, nil) {
+			held.Message = path + " is held by " + held.Lease.Holder // and not who reserved it
+		}
 		return held
 	}
 	if !slices.Contains(paths, path) {

@@ -173,6 +173,17 @@ func (v *view) Sessions(namespace, prefix, after string, most int) (list []lease
 	}
 }
 
+// seesAlarm reports whether the asker may see an alarm: what it is about, a resource or a session.
+func (v *view) seesAlarm(namespace string, a *leasehold.Alarm) bool {
+	switch {
+	case a.Resource == "" && a.Session != "":
+		return v.permit.MayToOwn(policy.Read, namespace, v.in.OwnerOfSession(namespace, a.Session))
+	case a.Resource == "":
+		return true
+	}
+	return v.permit.May(policy.Read, namespace, a.Resource, v.in.OwnerOfClaim(namespace, a.ID))
+}
+
 // maxAlarms is how many alarms one page looks at.
 const maxAlarms = 1000
 
@@ -192,8 +203,7 @@ func (v *view) Alarms(namespace string, q core.AlarmQuery) (list []leasehold.Ala
 		q.Most = most - len(list)
 		found, at := v.in.Alarms(namespace, q)
 		for _, a := range found {
-			owner := v.in.OwnerOfClaim(namespace, a.ID)
-			if a.Resource == "" || v.permit.May(policy.Read, namespace, a.Resource, owner) {
+			if v.seesAlarm(namespace, &a) {
 				list = append(list, a)
 			}
 		}

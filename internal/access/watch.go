@@ -23,7 +23,10 @@ func showsEvent(p *policy.Permit, door string, e *leasehold.Event) bool {
 		return p.May(policy.Watch, e.Namespace, e.Resource, owner) &&
 			readsRecord(p, door, e.Namespace, e.Resource, owner)
 	}
-	if e.Resource == "" { // an alarm about the whole namespace
+	switch {
+	case e.Resource == "" && e.Session != "": // an alarm about a session
+		return p.MayToOwn(policy.Watch, e.Namespace, owner)
+	case e.Resource == "": // an alarm about the whole namespace
 		return p.MaySomewhere(policy.Watch, e.Namespace)
 	}
 	return p.May(policy.Watch, e.Namespace, e.Resource, owner) && p.May(policy.Read, e.Namespace, e.Resource, owner)

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
@@ -133,9 +134,13 @@ func (s *State) activate(sp *space, a *Alarm) {
 // tellAlarm makes an event of an alarm. It comes after all other events of the command, which
 // say what it is about.
 func (s *State) tellAlarm(sp *space, a *Alarm, kind leasehold.Kind) {
+	var owner *access.Owner
+	if session, ok := sp.sessions.Get(a.Session); ok && a.Resource == "" {
+		owner = session.Owner
+	}
 	s.untold = append(s.untold, untold{sp, &leasehold.Event{
 		Kind: kind, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session,
-		Reason: a.Text,
+		Owner: owner, Reason: a.Text,
 	}})
 }
 

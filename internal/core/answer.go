@@ -219,7 +219,8 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}
-	if keeper := sp.keeper(r.Path); keeper != nil && r.held() {
+	// Who may see a lease because it is its own may not see who reserved the resource.
+	if keeper := sp.keeper(r.Path); keeper != nil && r.held() && s.mayShow(sp, r.Path) {
 		failure.Message += "; " + reservedText(keeper)
 	}
 	// The quarantine would block the request even if the holder went away now.

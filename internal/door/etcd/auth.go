@@ -45,7 +45,11 @@ func (s authServer) prove(ctx context.Context, secret string) error {
 
 // AuthStatus reports whether access is on.
 func (s authServer) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
-	return &pb.AuthStatusResponse{Header: s.header(s.known()), Enabled: s.backend.AccessOn(), AuthRevision: 1}, nil
+	now := s.known()
+	if s.backend.AccessOn() {
+		now = 0 // anybody asks, and how often something is written is not for anybody
+	}
+	return &pb.AuthStatusResponse{Header: s.header(now), Enabled: s.backend.AccessOn(), AuthRevision: 1}, nil
 }
 
 type healthServer struct {

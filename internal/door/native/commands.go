@@ -97,6 +97,15 @@ func tellLease[C core.Command](c *call, _ C, answer core.Answer) error {
 	return c.sendLease(answer, encode.Grant{})
 }
 
+// tellAsked shows the lease of who was asked. To those who may ask and not read it shows nothing.
+func tellAsked(c *call, _ *core.Ask, answer core.Answer) error {
+	if answer.Lease == nil {
+		c.nothing()
+		return nil
+	}
+	return c.sendLease(answer, encode.Grant{})
+}
+
 func (c *call) sendLease(answer core.Answer, g encode.Grant) error {
 	if answer.Lease == nil {
 		return errors.New("the engine answered without a lease")

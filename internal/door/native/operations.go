@@ -55,7 +55,7 @@ var operations = []operation{
 	{"change", "POST", "/v1/change", "", "CHANGE id", doesWith((*call).toChange, tellLease)},
 	{"break", "POST", "/v1/break", "", "BREAK id?", doesWith((*call).toBreak, (*call).broken)},
 	{"move", "POST", "/v1/move", "", "MOVE id", doesWith((*call).toMove, (*call).moved)},
-	{"ask", "POST", "/v1/ask", "", "ASK resource", doesWith((*call).toAsk, tellLease)},
+	{"ask", "POST", "/v1/ask", "", "ASK resource", doesWith((*call).toAsk, tellAsked)},
 	{"acknowledge", "POST", "/v1/acknowledge", "", "ACKNOWLEDGE resource",
 		doesWith((*call).toAcknowledge, doNothingMore)},
 	{"definitions", "GET", "/v1/definitions", pageParams, "DEFINITION LIST", asks((*call).definitions)},

@@ -93,7 +93,7 @@ func (p *place) find(ctx context.Context) error {
 	}
 	defer start.Close()
 	if url, ok := p.dir.Server(ctx); ok {
-		p.client.Servers = []string{url}
+		p.join(url)
 		return nil
 	}
 	if usual := "http://" + p.local; !strings.HasSuffix(usual, ":0") && profile.Answers(ctx, usual) {
@@ -101,6 +101,12 @@ func (p *place) find(ctx context.Context) error {
 		return nil
 	}
 	return p.start(ctx)
+}
+
+// join makes the agent ask the server that agents share. That server knows of no tokens, so none is sent to what is
+// found at its address: another program may have it by now.
+func (p *place) join(url string) {
+	p.client.Servers, p.client.Token, p.client.LoginFlags = []string{url}, nil, nil
 }
 
 // start starts a server that outlives this process, and waits until it answers.
@@ -126,7 +132,7 @@ func (p *place) start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if url, ok := p.dir.Server(ctx); ok {
-			p.client.Servers = []string{url}
+			p.join(url)
 			return nil
 		}
 		select {

@@ -112,6 +112,7 @@ type Upcoming struct {
 const (
 	MaxReservations   = 65536 // of a namespace
 	MaxReservationsOf = 4096  // of one resource
+	MaxPlannedUnits   = 65536 // units that are planned for those of one pool, each of them counted by itself
 	MaxSeries         = 1024  // of a namespace
 	MaxStarts         = 64    // occurrences that one command plans
 

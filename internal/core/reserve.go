@@ -126,11 +126,20 @@ func (s *State) mayReserve(sp *space, c *Reserve) *leasehold.Error {
 	case sp.reservations.Of(c.Resource)+max(1, len(c.Starts)) > leasehold.MaxReservationsOf:
 		return refuse(leasehold.Limited, "%s has %d reservations: at most %d are allowed", c.Resource,
 			sp.reservations.Of(c.Resource), leasehold.MaxReservationsOf).Err
+	case sp.isPart(c.Resource, uint32(c.Slots)) &&
+		sp.reservations.Units(c.Resource)+c.Slots*max(1, len(c.Starts)) > leasehold.MaxPlannedUnits:
+		return tooManyPlanned(sp, c.Resource)
 	case c.Rule != nil && sp.reservations.Recurring() >= leasehold.MaxSeries:
 		return refuse(leasehold.Limited, "the namespace has %d recurring reservations: at most %d are allowed",
 			sp.reservations.Recurring(), leasehold.MaxSeries).Err
 	}
 	return s.maySelect(sp, &Acquire{}, item)
+}
+
+// tooManyPlanned refuses to plan more units of a pool: whoever reserves some is compared with those who have others.
+func tooManyPlanned(sp *space, path string) *leasehold.Error {
+	return refuse(leasehold.Limited, "%d units of %s are planned for its reservations: at most %d are allowed, those "+
+		"of each reservation counted", sp.reservations.Units(path), path, leasehold.MaxPlannedUnits).Err
 }
 
 // latePlan is how long ago a reservation may begin: the clocks of those who ask are never quite right.
@@ -248,12 +257,7 @@ func (s *State) planned(
 	case all || r.Slots == 0 && one != nil || slots+int(r.Slots) > capacity:
 		return false, one
 	case sp.isPart(r.Resource, r.Slots):
-		var taken btree.Set[string]
-		sp.reservations.Overlapping(r.Resource, from, until, func(other *reservation.Reservation) bool {
-			insertAll(&taken, other.Units)
-			return true
-		})
-		return s.planUnits(sp, r, taken), one
+		return s.planUnits(sp, r, s.plannedUnits(sp, r, from, until)), one
 	}
 	return true, nil
 }
@@ -265,12 +269,32 @@ func insertAll(set *btree.Set[string], names []string) {
 	}
 }
 
+// plannedUnits returns the units that are planned in a span for others than a reservation.
+func (s *State) plannedUnits(
+	sp *space, r *reservation.Reservation, from, until reservation.Moment,
+) map[string]struct{} {
+	set := map[string]struct{}{}
+	names := 0
+	sp.reservations.Overlapping(r.Resource, from, until, func(other *reservation.Reservation) bool {
+		if other.ID != r.ID {
+			names += len(other.Units)
+			for _, name := range other.Units {
+				set[name] = struct{}{}
+			}
+		}
+		return true
+	})
+	s.work.take(names / perUnit)
+	return set
+}
+
 // planUnits chooses units of a pool for a reservation, without those that are taken, and reports whether there are
 // enough. Those that nobody has now come first.
-func (s *State) planUnits(sp *space, r *reservation.Reservation, taken btree.Set[string]) bool {
+func (s *State) planUnits(sp *space, r *reservation.Reservation, taken map[string]struct{}) bool {
 	units := sp.pools.Plan(r.Resource, askOf(r), func(u *pool.Unit) int {
+		_, planned := taken[u.Name]
 		switch {
-		case taken.Contains(u.Name):
+		case planned:
 			return -1
 		case u.Lease != "":
 			return pool.Serves
@@ -316,7 +340,8 @@ func reservationEvent(r *reservation.Reservation, kind leasehold.Kind) *leasehol
 }
 
 // extendSeries plans more occurrences of a series. One that conflicts is left out. Two leaders may both ask for it:
-// only the one that knows how far the series was planned is heard.
+// only the one that knows how far the series was planned is heard. Where there is no room for more reservations, it is
+// planned no further for now.
 func (s *State) extendSeries(c *Reserve) Answer {
 	sp := s.space(c.Namespace)
 	if sp == nil {
@@ -328,7 +353,6 @@ func (s *State) extendSeries(c *Reserve) Answer {
 	}
 	further := *series
 	further.Expanded = c.To
-	sp.reservations.SetSeries(&further)
 	for _, from := range c.Starts {
 		r := &reservation.Reservation{ID: reservation.Occurrence(series.ID, from), Resource: series.Resource,
 			Holder: series.Holder, Reason: series.Reason, Slots: series.Slots, Select: series.Select, From: from,
@@ -336,22 +360,29 @@ func (s *State) extendSeries(c *Reserve) Answer {
 		if from < s.date.Add(-latePlan) || sp.reservations.Get(r.ID) != nil {
 			continue
 		}
-		full := sp.reservations.Len() >= leasehold.MaxReservations ||
-			sp.reservations.Of(r.Resource) >= leasehold.MaxReservationsOf
-		failure := s.conflicts(sp, r)
-		if failure == nil && !full {
-			s.addReservation(sp, r)
+		if sp.fullPlan(r) {
+			further.Expanded = from // and tried again from there: what others reserved must not drop it for good
+			break
+		}
+		if failure := s.conflicts(sp, r); failure != nil {
+			event := reservationEvent(r, leasehold.ReservationCancelled)
+			event.Reason = failure.Message
+			s.emit(sp, event)
 			continue
 		}
-		event := reservationEvent(r, leasehold.ReservationCancelled)
-		if event.Reason = "there are too many reservations"; failure != nil {
-			event.Reason = failure.Message
-		}
-		s.emit(sp, event)
+		s.addReservation(sp, r)
 	}
+	sp.reservations.SetSeries(&further)
 	s.endSeries(sp, series.ID)
 	s.keepDates()
 	return Answer{}
+}
+
+// fullPlan reports whether there is no room for one more reservation, whenever it is.
+func (sp *space) fullPlan(r *reservation.Reservation) bool {
+	return sp.reservations.Len() >= leasehold.MaxReservations ||
+		sp.reservations.Of(r.Resource) >= leasehold.MaxReservationsOf || sp.isPart(r.Resource, r.Slots) &&
+		sp.reservations.Units(r.Resource)+int(r.Slots) > leasehold.MaxPlannedUnits
 }
 
 // endSeries forgets a series of which nothing is left to come.

@@ -144,14 +144,7 @@ func (s *State) replanUnits(sp *space, r *reservation.Reservation) {
 		return
 	}
 	s.work.take(s.poolCost(sp, r.Resource))
-	var taken btree.Set[string]
-	sp.reservations.Overlapping(r.Resource, r.From, r.Until, func(other *reservation.Reservation) bool {
-		if other.ID != r.ID {
-			insertAll(&taken, other.Units)
-		}
-		return true
-	})
-	s.planUnits(sp, r, taken)
+	s.planUnits(sp, r, s.plannedUnits(sp, r, r.From, r.Until))
 }
 
 // startOf returns the cluster time at which a reservation begins, if the wall clock goes on as it does.

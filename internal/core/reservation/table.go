@@ -93,6 +93,7 @@ type Table struct {
 	open   *btree.BTreeG[entry] // those that keep slots for a claim
 	counts btree.Map[string, int]
 	kept   btree.Map[string, Kept] // by resource, of those in open
+	units  btree.Map[string, int]  // by resource: how many are planned, those of each reservation counted
 }
 
 // Kept is how much of a resource is kept for claims together.
@@ -124,7 +125,7 @@ func NewTable() Table { return Table{plan: newEntries(), open: newEntries()} }
 
 // Copy returns a table that stays as it is while the original goes on.
 func (t *Table) Copy() Table {
-	return Table{*t.all.Copy(), *t.series.Copy(), t.plan.Copy(), t.open.Copy(), *t.counts.Copy(), *t.kept.Copy()}
+	return Table{*t.all.Copy(), *t.series.Copy(), t.plan.Copy(), t.open.Copy(), *t.counts.Copy(), *t.kept.Copy(), *t.units.Copy()}
 }
 
 // Len returns how many reservations there are, those that are over and still remembered among them.
@@ -157,6 +158,7 @@ func (t *Table) Set(r *Reservation) {
 	}
 	n, _ := t.counts.Get(r.Resource)
 	t.counts.Set(r.Resource, n+1)
+	t.plans(r, len(r.Units))
 	r.days(func(e entry) { t.plan.Set(e) })
 	if r.Open() {
 		t.open.Set(r.entry())
@@ -175,10 +177,27 @@ func (t *Table) Delete(id string) {
 	} else {
 		t.counts.Delete(r.Resource)
 	}
+	t.plans(r, -len(r.Units))
 	r.days(func(e entry) { t.plan.Delete(e) })
 	if _, open := t.open.Delete(r.entry()); open {
 		t.keep(r, -1)
 	}
+}
+
+// plans counts units that are planned, or are no longer.
+func (t *Table) plans(r *Reservation, n int) {
+	if n = t.Units(r.Resource) + n; n > 0 {
+		t.units.Set(r.Resource, n)
+	} else {
+		t.units.Delete(r.Resource)
+	}
+}
+
+// Units returns how many units of a pool are planned for its reservations that are not over: one that is planned for
+// two of them counts twice.
+func (t *Table) Units(resource string) int {
+	n, _ := t.units.Get(resource)
+	return n
 }
 
 // keep counts one that keeps something for its claim, or does so no longer.

@@ -516,3 +516,22 @@ func text(t *testing.T, name string) string {
 	}
 	return string(b)
 }
+
+// A package that names a type which leads to the core's State compiles every tree in it again, which takes longer than all
+// the rest of the package: see core.View. These have to.
+func TestFewNameWhatLeadsToTheState(t *testing.T) {
+	may := []string{"internal/wire", "internal/engine/replica", "internal/engine/storage", "internal/engine/cluster", "internal/sim", "internal/trace"}
+	leads := []string{"core.State", "core.New", "core.NewAt", "replica.Node", "replica.Snapshot", "storage.Recovered", "storage.Disk",
+		"cluster.Engine", "cluster.Start"}
+	for _, f := range sources(t) {
+		if f.test() || slices.Contains(may, f.dir) || strings.HasPrefix(f.dir, "internal/sim/") {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(leads, typeName(s)) {
+				t.Errorf("%s names %s: name core.View, core.Machine or cluster.Server", f.set.Position(n.Pos()), typeName(s))
+			}
+			return true
+		})
+	}
+}

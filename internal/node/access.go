@@ -58,7 +58,7 @@ func readAccess(name string) (*upkeep.File, error) {
 
 // startAccess begins access, if that was set, before the first client is let in. It then looks after it until ctx
 // ends. It reports whether access is on.
-func (s *server) startAccess(ctx context.Context, e *cluster.Engine) (on bool, err error) {
+func (s *server) startAccess(ctx context.Context, e cluster.Server) (on bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {

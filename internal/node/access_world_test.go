@@ -85,7 +85,7 @@ func newWorld(t testing.TB, given map[string]string) *world {
 	}
 	served := make(chan error, 1)
 	go func() { served <- listen.Serve(ctx, s.ports) }()
-	e, err := start(ctx, config)
+	e, err := cluster.Start(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,8 @@ func (s *server) open(ctx context.Context) (cluster.Config, error) {
 
 // start starts the engine. There is none, and no error, if the server was told to stop
 // before it had begun.
-func start(ctx context.Context, c cluster.Config) (*cluster.Engine, error) {
-	e, err := cluster.Start(ctx, c)
+func start(ctx context.Context, c cluster.Config) (cluster.Server, error) {
+	e, err := cluster.Open(ctx, c)
 	if err != nil && ctx.Err() != nil {
 		return nil, nil
 	}

@@ -93,7 +93,7 @@ func (o *opening) answer(q beginQuestion) (beginAnswer, error) {
 
 // find finds the cluster of a server.
 func (n *network) find(ctx context.Context, c Config) (err error) {
-	self := c.member(n)
+	self := n.member(c)
 	n.opening.set(self, "")
 	switch {
 	case n.dir.Decided():
@@ -127,7 +127,7 @@ func (c Config) beginnings() (given []string) {
 }
 
 // member is this server as it describes itself.
-func (c Config) member(n *network) replica.Member {
+func (n *network) member(c Config) replica.Member {
 	return replica.Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version,
 		Dir: n.dir.Name, Levels: replica.KnownLevels}
 }

@@ -91,8 +91,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// storage says how the data are kept.
-func (c Config) storage() storage.Config {
+// onDisk says how the data are kept.
+func onDisk(c Config) storage.Config {
 	return storage.Config{SegmentBytes: c.SegmentBytes, SnapshotEvery: c.SnapshotEvery, MinFree: c.MinFree, Log: c.Log,
 		Metrics: c.Metrics, Before: c.beforeWrite}
 }

@@ -13,6 +13,27 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
+// A Server is an Engine for the package that starts and stops it. It is an interface so that this package is the last one
+// that has to name what leads to the state: see core.View.
+type Server interface {
+	engine.Engine
+	Opened()
+	Failed() <-chan struct{}
+	Failure() error
+	Close() error
+}
+
+// Open returns what Start does. Inlined it would name the Engine to who calls it.
+//
+//go:noinline
+func Open(ctx context.Context, c Config) (Server, error) {
+	e, err := Start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
 // Start recovers a data directory, or makes a new one, finds the cluster that it belongs to,
 // and returns once it can be read and written there: it waits for as long as no majority of the
 // servers is up. Call Close when done.
@@ -52,7 +73,7 @@ func open(ctx context.Context, c Config, n *network) (*Engine, error) {
 	if err := n.find(ctx, c); err != nil {
 		return nil, err
 	}
-	found, err := storage.Recover(c.storage(), n.dir)
+	found, err := storage.Recover(onDisk(c), n.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +152,10 @@ func newEngine(c Config, network *network, found *storage.Recovered) *Engine {
 		sums:    sums{hashes: map[uint64]string{}, changed: make(chan struct{})},
 		fetcher: newFetcher(), watch: newMetrics(c.Metrics),
 	}
-	e.self = c.member(network)
+	e.self = network.member(c)
 	e.self.ID = e.id
 	e.view.Store(&view{changed: make(chan struct{})})
-	disk := c.storage()
+	disk := onDisk(c)
 	disk.Events, disk.Done, disk.Written = e.events, e.stopped, e.written
 	e.disk = storage.NewDisk(disk, network.dir, found)
 	return e

@@ -25,7 +25,7 @@ type Engine struct {
 	level   atomic.Uint64  // of the state; read without the lock, since doors ask while they read
 
 	mu      sync.Mutex // guards what follows
-	state   state
+	state   core.Machine
 	applied uint64
 	ticker  *time.Timer
 	closed  bool
@@ -33,20 +33,6 @@ type Engine struct {
 }
 
 var _ engine.Engine = (*Engine)(nil)
-
-// A state is a core.State. Nearly every test starts an Engine, and a package that names a type which
-// leads to the State itself takes seconds more to compile: see core.View.
-type state interface {
-	engine.Due
-	Apply(stamp core.Time, wall int64, commands []core.Command, from ...core.From) (core.Result, error)
-	View(passed time.Duration) core.View
-	Check() error
-	Level() core.Level
-	Raise(to core.Level) error
-	FromBackup(how core.Restoration) (core.Restored, error)
-	LiftTokens(namespace string, above leasehold.Token) *leasehold.Error
-	NamesLarge(d leasehold.Digest) bool
-}
 
 // Start returns an engine that counts time by clock; call Close when done.
 func Start(clock engine.Clock) *Engine { return StartAt(core.NewestLevel, clock) }
@@ -64,7 +50,7 @@ func StartSilent(clock engine.Clock) *Engine { return start(core.NewestLevel, cl
 
 func start(level core.Level, clock engine.Clock) *Engine {
 	e := &Engine{
-		clock: clock, feed: engine.NewFeed(), state: core.NewAt(level), values: map[leasehold.Digest]value{},
+		clock: clock, feed: engine.NewFeed(), state: core.NewMachine(level), values: map[leasehold.Digest]value{},
 	}
 	e.level.Store(uint64(level))
 	return e

@@ -129,7 +129,7 @@ func TestHalfARestoreIsNoData(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Dir{Path: dir, identity: identity{Product: "leasehold", Format: newestFormat, Node: 9, Begun: true}}
-	if err := d.fill(head, state, "", ""); err != nil {
+	if err := fill(d, head, state, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, formatFile)); err != nil {

@@ -68,7 +68,7 @@ func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	if found != nil {
 		found(mark.GetIndex())
 	}
-	r := &Recovered{State: snapshot.State, Roster: d.roster(snapshot, mark), Applied: mark.GetIndex(), Size: size}
+	r := &Recovered{State: snapshot.State, Roster: d.roster(snapshot.Index, snapshot.Roster, mark), Applied: mark.GetIndex(), Size: size}
 	if err := r.readLog(d.wal(), mark); err != nil || !r.torn {
 		return r, err
 	}
@@ -92,12 +92,12 @@ func beginAgain(d *Dir, log *wal.WAL) (*Recovered, error) {
 // roster returns who belonged to the cluster at a snapshot. A snapshot from before there were
 // rosters names nobody; then the mark in the log tells the voters, or else the server was
 // alone.
-func (d *Dir) roster(s replica.Snapshot, mark *walpb.Snapshot) *replica.Roster {
+func (d *Dir) roster(index uint64, named *replica.Roster, mark *walpb.Snapshot) *replica.Roster {
 	voters := mark.GetConfState().GetVoters()
 	switch {
-	case s.Roster != nil:
-		return s.Roster
-	case s.Index == 0:
+	case named != nil:
+		return named
+	case index == 0:
 		return &replica.Roster{Cluster: d.Cluster}
 	case len(voters) > 0:
 		return replica.RosterBefore(d.Cluster, voters)

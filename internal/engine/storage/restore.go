@@ -73,7 +73,7 @@ func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 		Product: "leasehold", Format: FormatAt(state.Level()), Node: freshID(head.Roster), Name: rand.Text(),
 		Cluster: rand.Text(), Begun: true,
 	}}
-	if err := d.fill(head, state, o.Name, backup); err != nil {
+	if err := fill(d, head, state, o.Name, backup); err != nil {
 		d.empty()
 		return RestoredTo{}, fmt.Errorf("data directory %s cannot be made: %w", dir, err)
 	}
@@ -134,7 +134,7 @@ func freshID(r *replica.Roster) uint64 {
 
 // fill writes all that a server starts from. The format file comes last: what a crash leaves
 // before that, no server takes for its data.
-func (d *Dir) fill(head BackupHead, state *core.State, name, backup string) error {
+func fill(d *Dir, head BackupHead, state *core.State, name, backup string) error {
 	if state.HasValues() {
 		if err := d.fillValues(backup); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (d *Dir) fill(head BackupHead, state *core.State, name, backup string) erro
 	if _, err := writeState(d.Snapshots(), s, nil, nil); err != nil {
 		return err
 	}
-	if err := d.beginAt(s); err != nil {
+	if err := d.beginAt(s.Index, s.Term, s.Members); err != nil {
 		return err
 	}
 	if err := d.Save(); err != nil {
@@ -177,14 +177,14 @@ func (d *Dir) fillValues(backup string) error {
 }
 
 // beginAt makes a log that continues from a snapshot.
-func (d *Dir) beginAt(s replica.Snapshot) error {
+func (d *Dir) beginAt(index, term uint64, members *raftpb.ConfState) error {
 	log, err := wal.Create(zap.NewNop(), d.wal(), []byte(strconv.FormatUint(d.Node, 10)))
 	if err != nil {
 		return err
 	}
-	err = log.SaveSnapshot(&walpb.Snapshot{Index: &s.Index, Term: &s.Term, ConfState: s.Members})
+	err = log.SaveSnapshot(&walpb.Snapshot{Index: &index, Term: &term, ConfState: members})
 	if err == nil {
-		err = log.Save(&raftpb.HardState{Term: &s.Term, Vote: new(uint64(0)), Commit: &s.Index}, nil)
+		err = log.Save(&raftpb.HardState{Term: &term, Vote: new(uint64(0)), Commit: &index}, nil)
 	}
 	return errors.Join(err, log.Close())
 }

@@ -197,11 +197,11 @@ func (d *Disk) ReceiveState(index, term uint64, body io.Reader, stop <-chan stru
 		return replica.Snapshot{}, fmt.Errorf("it is of entry %d, and this server has one of entry %d", index, newest)
 	}
 	d.MakeRoom()
-	s, err := d.dir.receiveState(index, term, body, &pacedWriter{stop: stop, enough: d.leavesRoom})
+	s, err := receiveState(d.dir, index, term, body, &pacedWriter{stop: stop, enough: d.leavesRoom})
 	return s, noRoom(err)
 }
 
-func (d *Dir) receiveState(index, term uint64, body io.Reader, w *pacedWriter) (replica.Snapshot, error) {
+func receiveState(d *Dir, index, term uint64, body io.Reader, w *pacedWriter) (replica.Snapshot, error) {
 	f, err := os.CreateTemp(d.Snapshots(), "state-*"+partSuffix)
 	if err != nil {
 		return replica.Snapshot{}, err

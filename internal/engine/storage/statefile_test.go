@@ -58,21 +58,21 @@ func TestADamagedSnapshotIsNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.receiveState(7, 3, bytes.NewReader(whole), &pacedWriter{})
+	got, err := receiveState(d, 7, 3, bytes.NewReader(whole), &pacedWriter{})
 	if err != nil || got.Roster.Cluster != "c" || got.State == nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for i := range whole {
 		b := bytes.Clone(whole)
 		b[i] ^= 1
-		if _, err := d.receiveState(7, 3, bytes.NewReader(b), &pacedWriter{}); err == nil {
+		if _, err := receiveState(d, 7, 3, bytes.NewReader(b), &pacedWriter{}); err == nil {
 			t.Fatalf("byte %d of %d is wrong, and it is taken", i, len(b))
 		}
-		if _, err := d.receiveState(7, 3, bytes.NewReader(whole[:i]), &pacedWriter{}); err == nil {
+		if _, err := receiveState(d, 7, 3, bytes.NewReader(whole[:i]), &pacedWriter{}); err == nil {
 			t.Fatalf("%d bytes of %d are there, and it is taken", i, len(b))
 		}
 	}
-	if _, err := d.receiveState(8, 3, bytes.NewReader(whole), &pacedWriter{}); err == nil {
+	if _, err := receiveState(d, 8, 3, bytes.NewReader(whole), &pacedWriter{}); err == nil {
 		t.Fatal("it is taken for another")
 	}
 	if again, err := os.ReadFile(stateName(dir, 7)); err != nil || !bytes.Equal(again, whole) {

@@ -71,6 +71,7 @@ func closed(t *testing.T, e *Engine) {
 func TestContract(t *testing.T) {
 	enginetest.Run(t, func(t *testing.T) enginetest.Engine {
 		e := startAt(t, t.TempDir(), Config{JournalBytes: audit.MinBytes})
+		until(t, "it decides by the newest rules", func() bool { return e.Level() == core.NewestLevel })
 		t.Cleanup(func() {
 			if err := e.node.State().Check(); err != nil {
 				t.Errorf("state: %v", err)
@@ -214,4 +215,14 @@ const (
 // lease asks for a resource under an id made of its path.
 func lease(path string, ttl time.Duration) *core.Acquire {
 	return &core.Acquire{Namespace: "default", Resource: path, ID: "id-" + path, Holder: "ann", TTL: ttl}
+}
+
+// until waits for something that other goroutines bring about.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
 }

@@ -85,16 +85,6 @@ func taken(t *testing.T, e *Engine) (n uint64) {
 	return n
 }
 
-// until waits for something that other goroutines bring about.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain: %s", what)
-		}
-	}
-}
-
 // churn renews and deletes until so many more snapshots were taken. It waits for those, since
 // no room is enough for a log that grows faster than snapshots can be written.
 func churn(t *testing.T, e *Engine, more uint64) {

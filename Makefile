@@ -46,7 +46,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the binary, in bin/
-	@echo "building $(BIN)…"
+	@echo "building $(BIN): the first time it takes a minute or two on two cores, later seconds"
 	@CGO_ENABLED=0 $(GO) build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/leasehold
 
 # What is built is committed, so that a machine with Go alone has the console; make test-all builds it

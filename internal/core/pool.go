@@ -81,8 +81,8 @@ func (s *State) mayHaveUnits(sp *space, c *SetUnits) *leasehold.Error {
 		}
 	}
 	if n := sp.namesWith(c); n > leasehold.MaxPoolNames {
-		return refuse(leasehold.Limited, "the units of %s would have %d bytes of names: at most %d are allowed; give them "+
-			"shorter ones", c.Resource, n, leasehold.MaxPoolNames).Err
+		return refuse(leasehold.Limited, "the units of %s would have %d bytes of names: at most %d are allowed; give "+
+			"them shorter ones", c.Resource, n, leasehold.MaxPoolNames).Err
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (c *checker) pools(sp *space) {
 				"%d and %d", sp.name, path, h.Name, h.Units, h.Free, here.Units, here.Free)
 			return true
 		})
-		c.that(size.Names <= leasehold.MaxPoolNames, "%s/%s has units with %d bytes of names", sp.name, path, size.Names)
+		c.that(size.Names <= leasehold.MaxPoolNames, "%s/%s has units with %d bytes of names", sp.name, path,
+			size.Names)
 		c.that(size == found, "%s/%s counts %+v units, and has %+v", sp.name, path, size, found)
 		counted += size.Units + size.Removed
 		return true

@@ -116,9 +116,10 @@ const (
 	MaxSeries         = 1024  // of a namespace
 	MaxStarts         = 64    // occurrences that one command plans
 
-	MinReservation     = time.Minute
-	MaxReservation     = 30 * 24 * time.Hour  // how long one lasts
-	ReservationHorizon = 366 * 24 * time.Hour // how far ahead one may begin
+	MinReservation      = time.Minute
+	MaxReservation      = 30 * 24 * time.Hour  // how long one lasts
+	ReservationsPlanned = 14 * 24 * time.Hour  // how far ahead the occurrences of a rule are planned
+	ReservationHorizon  = 366 * 24 * time.Hour // how far ahead one may begin
 
 	// ReservationNotice is how long before its start those in the way of a reservation are told, and ClaimWithin how
 	// long after its start it is kept for somebody to claim it.

@@ -66,4 +66,4 @@ func moment(shown time.Time, zone *time.Location) time.Time {
 }
 
 // Ahead is how far ahead the occurrences of rules are planned.
-const Ahead = 14 * 24 * time.Hour
+const Ahead = leasehold.ReservationsPlanned

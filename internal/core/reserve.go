@@ -351,6 +351,10 @@ func (s *State) extendSeries(c *Reserve) Answer {
 	if series == nil || series.Expanded != c.After {
 		return Answer{} // it was cancelled, or somebody did it
 	}
+	if c.To > s.date.Add(leasehold.ReservationsPlanned+latePlan) {
+		return refuse(leasehold.Refused, "%s is too far ahead to plan: the clock of the server that asks is ahead of "+
+			"the leader's, where it is %s", shownMoment(c.To), shownMoment(s.date))
+	}
 	further := *series
 	further.Expanded = c.To
 	for _, from := range c.Starts {

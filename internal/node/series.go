@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -32,7 +33,9 @@ const (
 func (p *planner) run(ctx context.Context) {
 	for {
 		pause := planEvery
-		if err := p.look(ctx); err != nil {
+		if err := p.look(ctx); errors.Is(err, leasehold.ErrRefused) {
+			p.log.Warn("recurring reservations are left to the other servers to plan", "err", err)
+		} else if err != nil {
 			p.log.Debug("recurring reservations could not be planned: this server tries again", "err", err)
 			pause = planAgain
 		}

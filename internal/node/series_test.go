@@ -123,6 +123,48 @@ func TestSeriesArePlannedAhead(t *testing.T) {
 	})
 }
 
+// behind is the clock of a leader that is behind that of the planner.
+type behind struct {
+	engine.Clock
+	by time.Duration
+}
+
+func (b behind) Wall() time.Time { return b.Clock.Wall().Add(-b.by) }
+
+// A server whose clock is a year ahead of the leader's plans nothing: whatever it planned, the year between would have
+// no occurrences.
+func TestAServerAheadPlansNothingAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const year = 365 * 24 * time.Hour
+		s := &seriesTest{t, memory.Start(behind{engine.NewGoClock(), year})}
+		now := time.Now().Add(-year)
+		rule := leasehold.Rule{Zone: "UTC", Days: leasehold.AllDays, At: 14 * time.Hour, Length: time.Hour}
+		starts, err := calendar.Starts(&rule, now, now.Add(calendar.Ahead), leasehold.MaxStarts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := &core.Reserve{Namespace: "default", ID: "daily", Resource: "daily", Holder: "ann", Length: rule.Length,
+			Rule: &rule, To: reservation.Moment(now.Add(calendar.Ahead).UnixNano())}
+		for _, at := range starts {
+			command.Starts = append(command.Starts, reservation.Moment(at.UnixNano()))
+		}
+		if _, err := s.engine.Do(s.Context(), command); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.planner(s.engine).look(s.Context()); !errors.Is(err, leasehold.ErrRefused) {
+			t.Errorf("the planner came to %v", err)
+		}
+		err = s.engine.Read(s.Context(), func(v core.View) {
+			if at := v.Series("default", nil)[0].Expanded; !at.Equal(now.Add(calendar.Ahead)) {
+				t.Errorf("it is planned until %v, as if it was %v now", at, now)
+			}
+		})
+		if err := errors.Join(err, s.engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A lossy engine carries commands out and loses the answers.
 type lossy struct{ engine.Engine }
 

@@ -9,9 +9,11 @@ const maxTick = 1024
 
 // tick does what time alone makes due: it ends what nobody renewed, and gets chores done. It is
 // the only way in which something ends that no command touches.
-func (s *State) tick() {
+func (s *State) tick(c *Tick) {
 	if s.atLeast(Level4) {
-		s.tickWithin()
+		if s.tickWithin(); c.Short {
+			s.forgetHistory()
+		}
 		return
 	}
 	for before := s.ends; s.ends-before < maxTick; {

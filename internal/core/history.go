@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/record"
@@ -100,6 +101,29 @@ func (s *State) dropOldest() {
 	s.order.pop()
 	s.dropEvent(sp)
 }
+
+// keptWhenShort is for how long history is kept even if room is short: those who watch and lost their connection come
+// back meanwhile.
+const keptWhenShort = time.Minute
+
+// forgetHistory drops old events of the namespace that has most, as far as the budget goes. History is in every
+// snapshot: while nothing new is taken for want of room, nothing else would ever move it on.
+func (s *State) forgetHistory() {
+	for !s.work.spent() && s.Forgets(s.wall) {
+		s.work.take(lookCost)
+		s.dropOldest()
+	}
+}
+
+// Forgets reports whether a tick at a moment of the calendar would drop events if room was short.
+func (s *State) Forgets(wall int64) bool {
+	most := s.rankings[mostHistory].first()
+	return s.atLeast(Level4) && most != nil && most.history.len() > 0 &&
+		most.history.front().At.Before(calendar(wall).Add(-keptWhenShort))
+}
+
+// HistoryBytes estimates how much memory history takes.
+func (s *State) HistoryBytes() int { return s.totals.historyBytes }
 
 // dropEvent drops the oldest event of a namespace.
 func (s *State) dropEvent(sp *space) {

@@ -381,7 +381,7 @@ func (s *State) decide(c Command) (Answer, error) {
 	case *ChangeAccess:
 		return s.changeAccess(c), nil
 	case *Tick:
-		s.tick()
+		s.tick(c)
 		return Answer{}, nil
 	case *Lead:
 		s.leads(c)

@@ -110,6 +110,8 @@ const (
 
 	// A define of a pool with backfill. Others are as they were before.
 	kindDefineBackfill = 57
+
+	kindTickShort = 58 // a tick while room is short
 )
 
 var commandNames = [...]string{
@@ -135,7 +137,7 @@ var commandNames = [...]string{
 	kindReportUse: "report use", kindDefineIdle: "define idle",
 	kindReserve: "reserve", kindCancelReservation: "cancel reservation",
 	kindAcquireReserved: "acquire reserved", kindDefineStart: "define start",
-	kindDefineBackfill: "define backfill",
+	kindDefineBackfill: "define backfill", kindTickShort: "tick short",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -148,7 +150,7 @@ func commandLevel(kind uint64) uint64 {
 		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
 		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain, kindAcquireUnattended, kindPutTask,
 		kindFinishTask, kindAcquireTask, kindReportUse, kindDefineIdle, kindReserve, kindCancelReservation,
-		kindAcquireReserved, kindDefineStart, kindDefineBackfill:
+		kindAcquireReserved, kindDefineStart, kindDefineBackfill, kindTickShort:
 		return levelStated
 	}
 	return levelFirst
@@ -181,7 +183,7 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindBreak
 	case *core.Tick:
-		return kindTick
+		return tickKind(v)
 	case *core.Lead:
 		return kindLead
 	case *core.PutRecord:
@@ -315,6 +317,13 @@ func acquiresForeign(o core.Op) bool { return o.Acquire != nil && isForeign(o.Ac
 
 func hasVersion(o core.Op) bool { return o.Large != nil || o.From != 0 || o.Keep != 0 }
 
+func tickKind(v *core.Tick) uint64 {
+	if v.Short {
+		return kindTickShort
+	}
+	return kindTick
+}
+
 // newCommand returns an empty command of a kind to read into; nil for a kind that is no
 // command.
 func newCommand(kind uint64) core.Command {
@@ -343,6 +352,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Break)
 	case kindTick:
 		return new(core.Tick)
+	case kindTickShort:
+		return &core.Tick{Short: true}
 	case kindLead:
 		return new(core.Lead)
 	case kindPutRecord, kindPutVersion, kindPutReason, kindPutLink:

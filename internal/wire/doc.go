@@ -185,6 +185,7 @@
 //	                     at start, which is not 0
 //	  57  define backfill
 //	                     level 4; as 46, in which at start may be 0: with backfill
+//	  58  tick short     nothing: a tick while room is short on the disk of a server
 //
 //	rule                 text zone, days (bit 0 is Sunday), duration at, duration length,
 //	                     moment until

@@ -174,7 +174,7 @@ func TestRefusedEntries(t *testing.T) {
 		{"an origin that says nothing", "\x01\x01\x01\x02\x02\x01\x00\x03\x00\x00\x00\x09\x00", ErrMalformed, "door: it says nothing, and then it is left out"},
 		{"an origin of nothing", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00", ErrMalformed, "command 1 of 1: command is malformed"},
 		{"two origins", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00\x00\x04\x01a\x00\x00\x09\x00", ErrMalformed, "an origin stands where a command should"},
-		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x3a\x00", ErrUnknown, "command 2 of 2: command is of kind 58, and kinds up to "},
+		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x3b\x00", ErrUnknown, "command 2 of 2: command is of kind 59, and kinds up to "},
 		{"a body beyond the end", "\x01\x01\x01\x02\x02\x01\x05\x09\x00", ErrMalformed, "length: it is longer than what is left"},
 		{"a tick with a body", "\x01\x01\x01\x02\x02\x01\x09\x01\x00", ErrMalformed, "tick is malformed at byte 8, end: 1 bytes follow"},
 		{"bytes behind the last command", "\x01\x01\x01\x02\x02\x01\x09\x00\x00", ErrMalformed, "1 bytes follow its last command"},

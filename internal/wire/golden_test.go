@@ -485,7 +485,7 @@ var goldenCommands = map[uint64]core.Command{
 		Namespace: "default", ID: "id1", Resource: "reports/nightly", Token: leasehold.MaxToken, Period: time.Second, Remains: true,
 		By: "ops", Reason: "stuck", Request: goldenKey,
 	},
-	kindTick: &core.Tick{},
+	kindTick: &core.Tick{}, kindTickShort: &core.Tick{Short: true},
 	kindLead: &core.Lead{Node: 1 << 63, Boot: "boot-1", Offset: -time.Hour},
 	kindPutRecord: &core.PutRecord{
 		Namespace: "default", Path: "config/a", Value: "\x00one\xff", Session: "s1", IfRevision: 300, IfAbsent: true,

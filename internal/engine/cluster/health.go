@@ -43,6 +43,16 @@ func (n *network) isFull(id uint64) bool {
 	return h.lowRoom && time.Since(h.at) <= healthFor
 }
 
+// anyFull reports whether any other server said recently that it has hardly any room.
+func (n *network) anyFull() bool {
+	for _, h := range n.healths() {
+		if h.lowRoom {
+			return true
+		}
+	}
+	return false
+}
+
 // missing returns the names of the members to which there is no connection.
 func (n *network) missing() (names []string) {
 	peers := n.mesh.Peers()

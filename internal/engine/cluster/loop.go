@@ -61,10 +61,22 @@ func (e *Engine) lookAround() {
 	}
 	e.paceSums()
 	e.tellHealth(e.disk.Full())
+	e.makeRoom()
 	// A leader without room would refuse everything new, although others could take it.
 	if e.node.Serving() && e.disk.Full() && time.Since(e.gaveAt) > roomEvery {
 		e.gaveAt = time.Now()
 		e.leaveToRoomier()
+	}
+}
+
+// makeRoom lets go what nobody needs any more, where room is short on a disk: old history, by the log
+// of the cluster, and on this server what only its newest snapshot has.
+func (e *Engine) makeRoom() {
+	if e.disk.Full() {
+		e.node.SnapshotEarly()
+	}
+	if e.node.Serving() && (e.disk.Full() || e.network.anyFull()) {
+		e.node.Forget()
 	}
 }
 

@@ -3,9 +3,11 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
@@ -134,6 +137,52 @@ func TestAServerLivesOnASmallDisk(t *testing.T) {
 		t.Errorf("it still warns of %q", e.Warnings())
 	}
 	closed(t, e)
+}
+
+// A calendar that is ahead, as if a while had passed.
+type ahead struct {
+	engine.Clock
+	by *atomic.Int64
+}
+
+func (a ahead) Wall() time.Time { return a.Clock.Wall().Add(time.Duration(a.by.Load())) }
+
+// Records that are deleted make room, although nothing new happens that would move history on.
+func TestDeletedRecordsMakeRoomOnASmallDisk(t *testing.T) {
+	c := onSmallDisk(smallDisk(t, 40))
+	var by atomic.Int64
+	c.Clock = ahead{SystemClock(), &by}
+	e := startIn(t, c)
+	n := fillRecords(t, e)
+	for i := range n {
+		mustDo(t, e, &core.DeleteRecord{Namespace: "default", Path: fmt.Sprint("p", i)})
+	}
+	if !e.disk.Full() {
+		t.Skip("there is room already")
+	}
+	by.Store(int64(2 * time.Minute))
+	until(t, "there is room again", func() bool { return !e.disk.Full() })
+	mustDo(t, e, record(0))
+	closed(t, e)
+}
+
+// A disk that is too small for the settings is said to be, with what it should have.
+func TestADiskThatIsTooSmallIsSaidToBe(t *testing.T) {
+	c := onSmallDisk(smallDisk(t, 10))
+	c.MinFree = 4 << 20
+	log := &lockedLog{}
+	c.Log = slog.New(slog.NewTextHandler(log, nil))
+	closed(t, startIn(t, c))
+	want := "the data disk has 10 MiB, and these settings may need 11 MiB"
+	if text := log.String(); !strings.Contains(text, want) || !strings.Contains(text, "lower min-free (4 MiB, once), segment-size (1 MiB, four times)") {
+		t.Errorf("it says\n%s", text)
+	}
+	c.Dir, c.MinFree = filepath.Join(t.TempDir(), "data"), 4<<20
+	log.b.Reset()
+	closed(t, startIn(t, c))
+	if text := log.String(); strings.Contains(text, "may need") {
+		t.Errorf("of a large disk it says\n%s", text)
+	}
 }
 
 // fillUp lets somebody else take all the room that there is.

@@ -118,7 +118,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	if n.plants(AppliesDifferently) && n.id%2 == 0 {
 		entry.Wall++
 	}
-	before := n.state.Policy()
+	before, history := n.state.Policy(), n.state.HistoryBytes()
 	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.From)
 	if err != nil {
 		return nil, err
@@ -135,6 +135,9 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 		n.feed.Publish(n.state.View(0), result.Events)
 	}
 	n.answer(b, result.Answers)
+	if slices.ContainsFunc(entry.Commands, isShort) {
+		n.forgets(history)
+	}
 	if i := slices.IndexFunc(entry.Commands, isLead); i >= 0 {
 		n.served(entry.Commands[i].(*core.Lead), e.GetTerm())
 	}
@@ -163,6 +166,8 @@ func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, emp
 }
 
 func isLead(c core.Command) bool { _, ok := c.(*core.Lead); return ok }
+
+func isShort(c core.Command) bool { t, ok := c.(*core.Tick); return ok && t.Short }
 
 // answer gives the answers of an entry to the callers that this node has for it.
 func (n *Node) answer(b *batch, answers []core.Answer) {

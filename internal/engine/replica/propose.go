@@ -73,13 +73,28 @@ func (n *Node) pace() {
 	}
 }
 
-var tickBytes = must(wire.AppendCommand(nil, &core.Tick{}))
+var (
+	tickBytes      = must(wire.AppendCommand(nil, &core.Tick{}))
+	shortTickBytes = must(wire.AppendCommand(nil, &core.Tick{Short: true}))
+)
 
 // tick is a call that nobody waits for. It has an entry to itself: thousands of leases may end
 // by it, and a renewal in the same entry would wait for them all.
-func (n *Node) tick() Call {
+func (n *Node) tick() Call { return n.tickOf(tickBytes) }
+
+// Forget lets old history go, because room is short on the disk of a server. Only a leader can;
+// what goes, the log decides.
+func (n *Node) Forget() {
+	if n.ticking || !n.lead.serving || n.lead.dropped || n.stopped || !n.state.Forgets(n.clock.Wall().UnixNano()) {
+		return
+	}
+	n.ticking = true
+	n.inbox = append(n.inbox, n.tickOf(shortTickBytes))
+}
+
+func (n *Node) tickOf(bytes []byte) Call {
 	n.statistics.Ticks++
-	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }, alone: true}
+	return Call{Bytes: bytes, Done: func(core.Answer, error) { n.ticking = false }, alone: true}
 }
 
 // NextWake returns how long from now the node wants to be woken; false: it does not.

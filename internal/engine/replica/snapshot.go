@@ -30,6 +30,8 @@ type snapshotting struct {
 	since int64     // bytes of log applied when it was frozen
 	size  int64     // of the newest one, in bytes
 
+	forgot int // bytes of history that went since it was frozen
+
 	previous uint64 // index of the newest one that the log knows
 	again    uint64 // tick at which to try again, after there was no room; 0: there was
 }
@@ -63,7 +65,7 @@ func (n *Node) freeze() {
 	if n.plants(StaleRoster) {
 		s.Roster = n.config.Roster
 	}
-	n.snapshot.taken, n.snapshot.since = &s, n.logBytes
+	n.snapshot.taken, n.snapshot.since, n.snapshot.forgot = &s, n.logBytes, 0
 	n.disk.Save(s)
 	if n.plants(MarkBeforeSave) {
 		n.snapshot.saved = &s
@@ -72,6 +74,31 @@ func (n *Node) freeze() {
 
 // SnapshotNext makes the next entry be followed by a snapshot, however short the log is.
 func (n *Node) SnapshotNext() { n.logBytes = 1 << 50 }
+
+// earlyBytes is how much of the log, or of history that went, is worth a snapshot while room is short.
+const earlyBytes = 1 << 20
+
+// SnapshotEarly takes a snapshot although the log is short, if it is likely to be smaller than the newest: what was
+// deleted or forgotten since gives back its room only then. It is for a disk that is short of room.
+func (n *Node) SnapshotEarly() {
+	if n.snapshot.taken != nil || n.snapshot.saved != nil {
+		return
+	}
+	if n.snapshot.forgot >= earlyBytes || n.logBytes >= max(earlyBytes, n.snapshot.size/4) {
+		n.SnapshotNext()
+		n.freeze()
+	}
+}
+
+// forgets notes how much history an entry dropped. Those who watch have to hear of it, as no event tells them.
+func (n *Node) forgets(before int) {
+	if gone := before - n.state.HistoryBytes(); gone > 0 {
+		n.snapshot.forgot += gone
+		if !n.Unproven() {
+			n.feed.PublishAll(n.state.View(0))
+		}
+	}
+}
 
 // freezeAgain retries a snapshot that found no room. It must not wait for the next entry: none
 // may be accepted before there is room.

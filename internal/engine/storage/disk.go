@@ -31,8 +31,10 @@ type Disk struct {
 	*room
 	log     *wal.WAL
 	journal *audit.Journal // nil: none is kept
-	events  chan<- replica.Event
-	watch   *metrics
+
+	journalBytes int64 // that it may have
+	events       chan<- replica.Event
+	watch        *metrics
 
 	metrics prometheus.Registerer // nil: nobody wants them
 
@@ -96,7 +98,7 @@ func (d *Disk) StartJournal(bytes int64, wall func() time.Time, end uint64) (*au
 		Failed: d.journalFailed, MakeRoom: d.yieldFiles,
 	})
 	if err == nil {
-		d.journal = journal
+		d.journal, d.journalBytes = journal, bytes
 		watchJournal(d.metrics, journal)
 	}
 	return journal, err
@@ -108,6 +110,7 @@ func (d *Disk) journalFailed(err error) { d.Send(replica.JournalFailed{Err: noRo
 // Start leaves goroutines behind, which end when the node does.
 func (d *Disk) Start(workers *sync.WaitGroup) {
 	d.checkRoom()
+	d.tellSize(d.journalBytes)
 	for _, loop := range []func(){d.writeLoop, d.saveLoop, d.watchLoop, d.roomLoop, d.checkLoop} {
 		workers.Go(loop)
 	}

@@ -82,6 +82,7 @@ type room struct {
 	spent atomic.Int64  // bytes that the log took since the last look
 	left  atomic.Uint64 // bytes, free and reserved together, at the last look
 	tight atomic.Bool   // a snapshot would leave little to the log
+	older atomic.Bool   // there is too little, and would be enough without the older snapshot
 	wake  chan struct{} // has one element if somebody should do something about it
 
 	mu sync.Mutex // guards the reserve file
@@ -157,7 +158,7 @@ func (d *Disk) roomLoop() {
 		case <-d.done:
 			return
 		}
-		if d.checkRoom(); d.isScarce() {
+		if d.checkRoom(); d.isScarce() || d.older.Load() {
 			d.dropOlder()
 		}
 	}
@@ -189,6 +190,7 @@ func (r *room) checkRoom() {
 	if r.full.Swap(full) != full {
 		r.tell(full)
 	}
+	r.older.Store(full && !r.short.Load() && r.saving.Load() == 0 && making == 0 && free+held+older >= need+margin)
 	r.left.Store(free + held)
 	r.tight.Store(free+held+making < uint64(r.next()+4*r.file))
 	r.fit(free, held, making)
@@ -216,6 +218,25 @@ func (r *room) Lack() string {
 		"for min-free, the next snapshot and the log: "+
 		"nothing new is granted or written until there is more; renewals, releases and deletions go on",
 		r.free.Load()/mib, r.reserved.Load()/mib, (r.needed.Load()+mib-1)/mib)
+}
+
+// tellSize says if the disk as a whole is too small for the settings: then it will be low on room before long, whatever
+// is deleted. The log has up to two snapshots' worth, and as many files as the reserve has room for.
+func (r *room) tellSize(journal int64) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(r.dir.Path, &s); err != nil {
+		return
+	}
+	const mib = 1 << 20
+	disk, snapshot := uint64(s.Blocks)*uint64(s.Bsize), r.snapshot.Load()
+	needed := r.minFree.Load() + uint64(4*r.file+2*replica.SnapshotAfter(r.every, snapshot)+3*snapshot+journal)
+	if disk >= needed || r.minFree.Load() == 0 {
+		return
+	}
+	r.slog.Warn(fmt.Sprintf("the data disk has %d MiB, and these settings may need %d MiB: sooner or later nothing "+
+		"new is granted. Put the data on a larger disk, or lower min-free (%d MiB, once), segment-size (%d MiB, four "+
+		"times), snapshot-every (%d MiB, twice) or journal-size (%d MiB, once)", disk/mib, (needed+mib-1)/mib,
+		r.minFree.Load()/mib, r.file/mib, r.every/mib, journal/mib), "data", r.dir.Path)
 }
 
 // fit brings the reserve to the size that it should have, and leaves two files of the log

@@ -185,6 +185,19 @@ func (s *site) snapshots(e *Engine) {
 		_ = e.inspect(s.t.Context(), func(n *replica.Node) { taken = n.Statistics().Snapshots })
 		return taken > was
 	})
+	// A start reads only what the log on the disk says is committed, which is written with the entries that follow.
+	for i := range 2 {
+		s.do(s.leader(), lease(fmt.Sprint("after-", i, "-of-", e.self.Name), time.Hour))
+		s.await("the entry", func() bool { return s.holdsStale(e, fmt.Sprint("after-", i, "-of-", e.self.Name)) })
+	}
+}
+
+// holdsStale reports whether a resource is held, as far as a server has come by itself.
+func (s *site) holdsStale(e *Engine, path string) (held bool) {
+	_ = e.inspect(s.t.Context(), func(n *replica.Node) {
+		held = len(n.State().View(0).Status("default", path, 0).Holders) > 0
+	})
+	return held
 }
 
 // A server whose snapshot holds another state finds out before it answers anybody.

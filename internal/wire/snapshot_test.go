@@ -257,7 +257,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
 		{"a newer record", ended(first+"\x3a\x00", 2), ErrUnknown, "snapshot has a record of kind 58 at byte 31, and kinds up to "},
-		{"a record of more than 4 MiB", head + first + "\x05\x81\x80\x80\x02", ErrMalformed, "at most 4194304 is allowed"},
+		{"a record that is too long", head + first + string(binary.AppendUvarint([]byte{5}, maxRecord+1)), ErrMalformed, fmt.Sprintf("at most %d is allowed", maxRecord)},
 		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
 		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},
 		{"a long last record", head + first + "\x00\x06\x01\x00\x00\x00\x00\x00", ErrMalformed, "last record is malformed"},
@@ -375,7 +375,7 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 		"an end that came in no way":       {Space: "a", Value: &core.EndedClaim{}},
 		"a code that is not there":         {Space: "a", Value: &core.Outcome{Answer: core.Answer{Err: &leasehold.Error{Code: 200}}}},
 		"a claim whose labels are twisted": {Space: "a", Value: &core.Claim{Terms: &core.Terms{Labels: leasehold.Labels{{Key: "b"}, {Key: "a"}}}}},
-		"a record of more than 4 MiB":      {Space: "a", Value: &core.Claim{Holder: strings.Repeat("x", maxRecord)}},
+		"a record that is too long":        {Space: "a", Value: &core.Claim{Holder: strings.Repeat("x", maxRecord)}},
 	} {
 		w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
 		if err := w.write(r); err == nil {

@@ -32,6 +32,7 @@ func TestTableAgreesWithAList(t *testing.T) {
 		size, names := Size{}, []string{"nobody"}
 		for name, u := range all {
 			names = append(names, name)
+			size.Names += len(name)
 			if u.Removed {
 				size.Removed++
 			} else {

@@ -168,28 +168,32 @@ func BenchmarkSum(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/leases, "ns/lease")
 }
 
-// snapshots waits until a server has a snapshot that holds what it did before.
+// snapshots waits until a server has a snapshot that holds what was done before, also if others did it.
 func (s *site) snapshots(e *Engine) {
 	s.t.Helper()
-	if err := e.inspect(s.t.Context(), func(n *replica.Node) { n.SnapshotNext() }); err != nil {
-		s.t.Fatal(err)
-	}
+	s.reaches(e, "before")
 	was := uint64(0)
-	look := func(n *replica.Node) { was = n.Statistics().Snapshots }
-	if err := e.inspect(s.t.Context(), look); err != nil {
+	next := func(n *replica.Node) { was = n.Statistics().Snapshots; n.SnapshotNext() }
+	if err := e.inspect(s.t.Context(), next); err != nil {
 		s.t.Fatal(err)
 	}
-	s.do(s.leader(), lease("snapshot-of-"+e.self.Name, time.Hour))
+	s.reaches(e, "next")
 	s.await("a snapshot of "+e.self.Name, func() bool {
 		taken := uint64(0)
 		_ = e.inspect(s.t.Context(), func(n *replica.Node) { taken = n.Statistics().Snapshots })
 		return taken > was
 	})
 	// A start reads only what the log on the disk says is committed, which is written with the entries that follow.
-	for i := range 2 {
-		s.do(s.leader(), lease(fmt.Sprint("after-", i, "-of-", e.self.Name), time.Hour))
-		s.await("the entry", func() bool { return s.holdsStale(e, fmt.Sprint("after-", i, "-of-", e.self.Name)) })
-	}
+	s.reaches(e, "after")
+	s.reaches(e, "later")
+}
+
+// reaches adds an entry to the log, and waits until a server has applied it.
+func (s *site) reaches(e *Engine, when string) {
+	s.t.Helper()
+	path := when + "-the-snapshot-of-" + e.self.Name
+	s.do(s.leader(), lease(path, time.Hour))
+	s.await(path, func() bool { return s.holdsStale(e, path) })
 }
 
 // holdsStale reports whether a resource is held, as far as a server has come by itself.

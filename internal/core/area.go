@@ -206,8 +206,8 @@ func (s *State) heldOverlapping(sp *space, other *Resource, path string, positio
 // behindAll is the place of somebody who comes now, with the least priority.
 var behindAll = &Wait{Priority: earlyPriority, Order: math.MaxUint64}
 
-// overlappingAhead counts the waiters for other names that a waiter has to let go first. When the work is spent it counts
-// none: there may be a thousand names, and an entry may have thousands of answers.
+// overlappingAhead counts the waiters for other names that a waiter has to let go first. When the work is spent it
+// counts none: there may be a thousand names, and an entry may have thousands of answers.
 func (s *State) overlappingAhead(sp *space, c *Claim, w *work) (n int) {
 	if w.spent() {
 		return 0

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -243,73 +242,11 @@ func (s *State) neverPlanned(sp *space, r *reservation.Reservation) *leasehold.E
 	return refuse(leasehold.Refused, "%s: this reservation %s", r.Resource, never).Err
 }
 
-// planned reports whether there is room for a reservation in a span, and who is in the way. In a pool it notes the
-// units.
-func (s *State) planned(
-	sp *space, r *reservation.Reservation, from, until reservation.Moment,
-) (fits bool, by *reservation.Reservation) {
-	slots, all, one, looked := sp.reservations.Peak(r.Resource, from, until)
-	s.work.take(looked / perUnit)
-	capacity := sp.capacity(r.Resource, nil, sp.definition(r.Resource))
-	switch {
-	case one == nil && !sp.isPart(r.Resource, r.Slots):
-		return true, nil
-	case all || r.Slots == 0 && one != nil || slots+int(r.Slots) > capacity:
-		return false, one
-	case sp.isPart(r.Resource, r.Slots):
-		return s.planUnits(sp, r, s.plannedUnits(sp, r, from, until)), one
-	}
-	return true, nil
-}
-
 // insertAll adds names to a set.
 func insertAll(set *btree.Set[string], names []string) {
 	for _, name := range names {
 		set.Insert(name)
 	}
-}
-
-// plannedUnits returns the units that are planned in a span for others than a reservation.
-func (s *State) plannedUnits(
-	sp *space, r *reservation.Reservation, from, until reservation.Moment,
-) map[string]struct{} {
-	set := map[string]struct{}{}
-	names := 0
-	sp.reservations.Overlapping(r.Resource, from, until, func(other *reservation.Reservation) bool {
-		if other.ID != r.ID {
-			names += len(other.Units)
-			for _, name := range other.Units {
-				set[name] = struct{}{}
-			}
-		}
-		return true
-	})
-	s.work.take(names / perUnit)
-	return set
-}
-
-// planUnits chooses units of a pool for a reservation, without those that are taken, and reports whether there are
-// enough. Those that nobody has now come first.
-func (s *State) planUnits(sp *space, r *reservation.Reservation, taken map[string]struct{}) bool {
-	units := sp.pools.Plan(r.Resource, askOf(r), func(u *pool.Unit) int {
-		_, planned := taken[u.Name]
-		switch {
-		case planned:
-			return -1
-		case u.Lease != "":
-			return pool.Serves
-		}
-		return pool.Suits
-	})
-	if units == nil {
-		return false
-	}
-	r.Units = make([]string, len(units))
-	for i, u := range units {
-		r.Units[i] = u.Name
-	}
-	slices.Sort(r.Units)
-	return true
 }
 
 // askOf returns what a reservation asks for of a pool. The text was checked when it was made.

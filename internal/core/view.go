@@ -71,8 +71,8 @@ type View interface {
 	StandsFor(namespace, path, id string) (holder string, other bool)
 }
 
-// A Machine is a State for a package that only applies commands to it and looks at it: an interface as View is, and for the
-// same reason.
+// A Machine is a State for a package that only applies commands to it and looks at it: an interface as View is, and for
+// the same reason.
 type Machine interface {
 	Now() Time
 	Due() (Time, bool)

@@ -299,7 +299,8 @@ func (l *Line) Repeats(a *Ask) bool {
 
 // text says what a request asks for: requests that are the same have the same text.
 func (a *Ask) text() string {
-	return fmt.Sprint(a.N, a.Spread, a.All, a.Adopts, len(a.Units)) + a.Where.text + "\x00" + strings.Join(a.Units, "\x00")
+	return fmt.Sprint(a.N, a.Spread, a.All, a.Adopts, len(a.Units)) + a.Where.text + "\x00" +
+		strings.Join(a.Units, "\x00")
 }
 
 // same reports whether two requests ask for the same units, from any holder.

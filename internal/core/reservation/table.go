@@ -125,7 +125,8 @@ func NewTable() Table { return Table{plan: newEntries(), open: newEntries()} }
 
 // Copy returns a table that stays as it is while the original goes on.
 func (t *Table) Copy() Table {
-	return Table{*t.all.Copy(), *t.series.Copy(), t.plan.Copy(), t.open.Copy(), *t.counts.Copy(), *t.kept.Copy(), *t.units.Copy()}
+	return Table{*t.all.Copy(), *t.series.Copy(), t.plan.Copy(), t.open.Copy(), *t.counts.Copy(), *t.kept.Copy(),
+		*t.units.Copy()}
 }
 
 // Len returns how many reservations there are, those that are over and still remembered among them.

@@ -119,6 +119,14 @@ func (c *call) grown(bytes int) error {
 	return nil
 }
 
+// shows says how many bytes of keys and values a part of an answer has that grown had to guess.
+func (c *call) shows(bytes int) {
+	if c != nil {
+		c.shown += bytes
+		c.answer.Shrink(c.shown)
+	}
+}
+
 // enter finds out what is asked, and by whom.
 func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, error) {
 	c := &call{rpc: d.calls[method], door: d, engine: d.backend.Witness(), ctx: ctx, stream: stream, began: time.Now()}

@@ -55,8 +55,8 @@ func (s leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*
 	return &pb.LeaseGrantResponse{Header: s.header(s.known()), ID: lease, TTL: granted}, nil
 }
 
-// newLease returns an id that no lease has: positive, as etcd's are, and with a first digit that is not 0. etcdctl prints
-// ids without leading zeros, and the session that a lease is has all of its digits.
+// newLease returns an id that no lease has: positive, as etcd's are, and with a first digit that is not 0. etcdctl
+// prints ids without leading zeros, and the session that a lease is has all of its digits.
 func newLease() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails

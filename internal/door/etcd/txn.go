@@ -40,8 +40,7 @@ func (s kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 		return nil, t.refused(err)
 	}
 	t.now = answer.Txn.Revision
-	callOf(ctx).shown += answer.Txn.Shown()
-	callOf(ctx).answer.Shrink(callOf(ctx).shown)
+	callOf(ctx).shows(answer.Txn.Shown())
 	told, err := t.answer(r, answer.Txn)
 	if err != nil {
 		return nil, err

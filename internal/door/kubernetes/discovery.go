@@ -95,8 +95,8 @@ var versionFields = map[string]string{
 	"major": "1", "minor": "37", "gitVersion": "v1.37.0+leasehold", "platform": "leasehold",
 }
 
-// readNamespace shows a namespace. Each is there: it comes with what is put in it. When a Lease is not found, kubectl asks
-// whether its namespace is, and would say nothing of the Lease.
+// readNamespace shows a namespace. Each is there: it comes with what is put in it. When a Lease is not found, kubectl
+// asks whether its namespace is, and would say nothing of the Lease.
 func (c *call) readNamespace() error {
 	c.send(http.StatusOK, documentOf(texts{"kind": "Namespace", "apiVersion": "v1", "metadata": texts{"name": c.space},
 		"status": texts{"phase": "Active"}}))

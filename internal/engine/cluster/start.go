@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
-// A Server is an Engine for the package that starts and stops it. It is an interface so that this package is the last one
-// that has to name what leads to the state: see core.View.
+// A Server is an Engine for the package that starts and stops it. It is an interface so that this package is the last
+// one that has to name what leads to the state: see core.View.
 type Server interface {
 	engine.Engine
 	Opened()

@@ -68,7 +68,8 @@ func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	if found != nil {
 		found(mark.GetIndex())
 	}
-	r := &Recovered{State: snapshot.State, Roster: d.roster(snapshot.Index, snapshot.Roster, mark), Applied: mark.GetIndex(), Size: size}
+	r := &Recovered{State: snapshot.State, Roster: d.roster(snapshot.Index, snapshot.Roster, mark),
+		Applied: mark.GetIndex(), Size: size}
 	if err := r.readLog(d.wal(), mark); err != nil || !r.torn {
 		return r, err
 	}

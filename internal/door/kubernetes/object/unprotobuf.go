@@ -2,11 +2,17 @@ package object
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
+
+// maxOwners is how many owners an object may have. An empty one takes two bytes of a message, and a hundred in memory.
+const maxOwners = 1024
+
+var errOwners = fmt.Errorf("the object has more than %d owners", maxOwners)
 
 // A field of a protobuf message, as it stands there. A field that stands several times counts as it stands last.
 type field struct {
@@ -108,7 +114,9 @@ func (m *Meta) unmarshal(b []byte) error {
 			err = f.entry(&m.Annotations)
 		case 13:
 			var o Owner
-			err = o.unmarshal(f.text)
+			if err = o.unmarshal(f.text); len(m.Owners) == maxOwners {
+				err = errOwners
+			}
 			m.Owners = append(m.Owners, o)
 		case 14:
 			var name string

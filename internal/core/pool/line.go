@@ -2,39 +2,11 @@ package pool
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidwall/btree"
 )
-
-// An Ask is what one request wants of a pool.
-type Ask struct {
-	N      int // how many units
-	Where  Selector
-	Spread bool     // they may be on several hosts
-	Units  []string // these and no others; Where and Spread are then empty
-	Sorted []string // the same in their order
-	All    bool     // an exclusive lease: everything that there is
-	Adopts []int    // processes that may be on the units, since they are the request's own
-}
-
-// Wants reports whether a unit is one that a request asks for, taken or not.
-func (a *Ask) Wants(u *Unit) bool {
-	switch {
-	case a.All:
-		return true
-	case len(a.Units) > 0:
-		_, named := slices.BinarySearch(a.Sorted, u.Name)
-		return named
-	}
-	return a.Where.Matches(u)
-}
-
-// OneHost reports whether all units have to be on one host.
-func (a *Ask) OneHost() bool { return !a.Spread && !a.All && len(a.Units) == 0 }
 
 // A Line is those who wait for units of a pool, in their order, as far as somebody looks at them. A unit that is free
 // is for the first in the line that could use it: nobody behind gets it, even if the first one needs more than is free.
@@ -188,29 +160,6 @@ func (t *Table) hostsFor(pool string, a *Ask, yield func(*Host) bool) {
 	}
 }
 
-// names returns the names of the only units that a request may want, in their order, if it says which these are.
-func (a *Ask) names() (names []string, said bool) {
-	if len(a.Units) > 0 {
-		return a.Sorted, true
-	}
-	return a.Where.among(KeyUnit)
-}
-
-// list returns the units of a host among which are all that a request wants, by name.
-func (a *Ask) list(h *Host) []*Unit {
-	names, said := a.names()
-	if !said {
-		return h.list
-	}
-	var list []*Unit
-	for _, name := range names {
-		if at, here := place(h.list, name); here {
-			list = append(list, h.list[at])
-		}
-	}
-	return list
-}
-
 // Pick returns the units that a request gets, if it is the next in the line; nil if it has to wait. Those that its
 // holder had last come first, since that is where its data may still be; then those that nobody had yet; then those
 // that have been free longest. Of several hosts it is the one with the most units that the holder had last; then the
@@ -295,18 +244,6 @@ func (l *Line) choose(a *Ask, holder string) []*Unit {
 func (l *Line) Repeats(a *Ask) bool {
 	return slices.ContainsFunc(l.kept, func(k keeper) bool { return !k.fixed && k.ask.same(a) }) ||
 		l.nothing.Len() > 0 && l.nothing.Contains(a.text())
-}
-
-// text says what a request asks for: requests that are the same have the same text.
-func (a *Ask) text() string {
-	return fmt.Sprint(a.N, a.Spread, a.All, a.Adopts, len(a.Units)) + a.Where.text + "\x00" +
-		strings.Join(a.Units, "\x00")
-}
-
-// same reports whether two requests ask for the same units, from any holder.
-func (a *Ask) same(b *Ask) bool {
-	return a.N == b.N && a.Spread == b.Spread && a.All == b.All && a.Where.text == b.Where.text &&
-		slices.Equal(a.Units, b.Units) && slices.Equal(a.Adopts, b.Adopts)
 }
 
 // named returns the units that a request names, if all of them can be granted.

@@ -58,6 +58,7 @@ type writer struct {
 	spent map[named]uint64
 	areas []string // leases and waiters on names of areas, lately
 	wide  bool     // it draws what the models do not know, too: see subjects_test.go
+	scene scene    // that is being played
 }
 
 type named struct{ namespace, id string }
@@ -92,7 +93,11 @@ func (w *writer) journal(commands int) (j journal) {
 			e.commands = append([]core.Command{&core.Lead{Node: 7, Boot: "again"}}, e.commands...)
 		}
 		commands -= max(1, len(e.commands))
-		j = append(j, e)
+		if j = append(j, e); w.wide && w.chance(5) {
+			e = w.play()
+			commands -= len(e.commands)
+			j = append(j, e)
+		}
 	}
 	return j
 }

@@ -200,7 +200,7 @@ func (w *writer) links() core.Command {
 		Link: &core.Link{Resource: "m", ID: id, Holder: "h", Wait: true, Mirror: "m/"}}
 }
 
-// exchange gives one thing back and takes another at the same moment, before those who wait.
+// exchange takes one thing and gives another back at the same moment, before those who wait.
 func (w *writer) exchange() core.Command {
 	a := w.acquire().(*core.Acquire)
 	a.Namespace, a.Request, a.Wait, a.Priority, a.Select = ns, core.Request{}, 0, w.pick(3), nil
@@ -211,5 +211,67 @@ func (w *writer) exchange() core.Command {
 	for i := range a.Also {
 		a.Also[i].Select = nil
 	}
-	return &core.Txn{Namespace: ns, Then: []core.Op{{Do: core.ReleaseLease, ID: id}, {Do: core.AcquireLease, Acquire: a}}, Request: w.request(ns)}
+	return &core.Txn{Namespace: ns, Then: []core.Op{{Do: core.AcquireLease, Acquire: a}, {Do: core.ReleaseLease, ID: id}}, Request: w.request(ns)}
+}
+
+// A scene is what chance alone hardly ever brings together: entries that are made in their order, with others between
+// them.
+type scene []entry
+
+// play is the next entry of a scene. Its stamp is how much later it is.
+func (w *writer) play() entry {
+	if len(w.scene) == 0 {
+		w.scene = oneOf(w, w.calmScene, w.exchangeScene)()
+	}
+	e := w.scene[0]
+	w.scene = w.scene[1:]
+	e.stamp = w.pass(e.stamp)
+	return e
+}
+
+// calmScene lets somebody wait for a unit and for what rests. The rest ends before anybody looks but one who waits
+// behind and shows that it is alive.
+func (w *writer) calmScene() scene {
+	id := w.another()
+	path := oneOf(w, "gpu", "tpu", "pool"+id)
+	return scene{
+		{commands: []core.Command{
+			&core.SetUnits{Namespace: ns, Resource: path, Host: "h0", Units: w.units(0)},
+			&core.OpenSession{Namespace: ns, ID: "s" + id, TTL: time.Hour},
+			&core.Acquire{Namespace: ns, Resource: "rest" + id, ID: "old" + id, Holder: "old", TTL: time.Second, Grace: 10 * time.Second},
+		}},
+		{stamp: time.Second, commands: []core.Command{
+			&core.Tick{},
+			&core.Acquire{Namespace: ns, Resource: path, ID: id, Holder: "w" + id, Session: "s" + id, Slots: 1, Wait: time.Hour,
+				Also: []core.Item{{Resource: "rest" + id, ID: "also" + id}}},
+			&core.Acquire{Namespace: ns, Resource: path, ID: "behind" + id, Holder: "p" + id, TTL: time.Minute, Slots: 2, Wait: time.Hour},
+		}},
+		{stamp: 5 * time.Second, commands: []core.Command{&core.Renew{Namespace: ns, ID: "behind" + id}}},
+		{stamp: 8 * time.Second, commands: []core.Command{&core.Renew{Namespace: ns, ID: "behind" + id}, w.command()}},
+	}
+}
+
+// exchangeScene lets somebody wait for what a record stands for and for something else. A transaction deletes the record
+// and acquires what is then in the way: a name that overlaps, or the last lease for which there is room.
+func (w *writer) exchangeScene() scene {
+	id := w.another()
+	space, waited, acquired := ns, "repo/w:x*", "repo/w:xy"
+	limit, unlimited := &core.SetCaps{}, &core.SetCaps{}
+	if w.chance(2) {
+		space, waited, acquired, limit.Caps.Leases = "of-"+id, "a", "b", 2
+	} else if w.chance(2) {
+		waited, acquired = "repo/"+id+":x*", "repo/"+id+":xy"
+	}
+	return scene{
+		{commands: []core.Command{
+			&core.OpenSession{Namespace: space, ID: "s" + id, TTL: time.Hour},
+			&core.PutRecord{Namespace: space, Path: "face" + id, Session: "s" + id, Link: &core.Link{Resource: "f" + id, ID: "l" + id, Holder: "h"}},
+			&core.Acquire{Namespace: space, Resource: waited, ID: id, Holder: "w" + id, Session: "s" + id, Party: "w" + id, Wait: time.Hour,
+				Also: []core.Item{{Resource: "f" + id, ID: "also" + id}}},
+		}},
+		{commands: []core.Command{limit, &core.Txn{Namespace: space, Then: []core.Op{
+			{Do: core.Delete, Path: "face" + id},
+			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: space, Resource: acquired, ID: "mine" + id, Holder: "me", TTL: time.Minute, Priority: 1}},
+		}}, unlimited}},
+	}
 }

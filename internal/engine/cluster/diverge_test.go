@@ -3,12 +3,10 @@ package cluster
 import (
 	"crypto/sha256"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -241,35 +239,22 @@ func allStartAgainFromSnapshots(t *testing.T, s *site) {
 	}
 	// Two of them are a majority.
 	s.stop("n2")
-	began := time.Now()
-	s.restart("n1", "n3")
-	if took := time.Since(began); took > 15*time.Second {
+	if took := s.restart("n1", "n3"); took > 15*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	s.do(s.leader(), lease("later", time.Hour))
 }
 
-// restart stops servers, and starts all of them at once where they were.
-func (s *site) restart(names ...string) {
+// restart stops servers, and starts all of them at once where they were. It returns how long that took.
+func (s *site) restart(names ...string) time.Duration {
 	s.t.Helper()
-	listeners := map[string]net.Listener{}
-	for _, name := range names {
-		address := s.engines[name].network.mesh.Self().Address
-		s.stop(name)
-		listeners[name] = s.wires.listen(address)
+	took, errs := s.startTogether(Config{}, names...)
+	for name, err := range errs {
+		if err != nil {
+			s.t.Fatalf("%s: %v", name, err)
+		}
 	}
-	var all sync.WaitGroup
-	for _, name := range names {
-		all.Go(func() {
-			if _, err := s.start(name, listeners[name], Config{}); err != nil {
-				s.t.Errorf("%s: %v", name, err)
-			}
-		})
-	}
-	all.Wait()
-	if s.t.Failed() {
-		s.t.FailNow()
-	}
+	return took
 }
 
 // Two that differ cannot tell who is right: they serve, and say so.

@@ -63,7 +63,7 @@ func (n *Node) follow(s *raft.SoftState) {
 		return
 	}
 	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving, n.lead.givingTo = leader, false, false, false, 0
-	n.lead.term, n.proof.asked = n.hard.GetTerm(), 0
+	n.lead.term, n.proof.asked, n.proof.pause = n.hard.GetTerm(), 0, 0
 	n.elected()
 	n.ticking = false
 	if n.unplaced != nil {

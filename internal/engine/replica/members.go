@@ -249,6 +249,7 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 	n.adopt(next)
 	// What the log had at the start was compared when it was new, and the others may have forgotten it.
 	if c.Kind == Sum && news && n.config.Summed != nil {
+		n.comparing()
 		n.config.Summed(e.GetIndex(), n.state.Freeze())
 	}
 	if ours && c.Kind != settle {

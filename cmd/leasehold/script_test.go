@@ -21,7 +21,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/mcp"
 	"github.com/leasehold/leasehold/internal/door/native"
@@ -130,8 +129,7 @@ func (s *testServer) close() error {
 	return errors.Join(s.engine.Check(), s.engine.Close())
 }
 
-// server stop|start|old: closes the door, opens it at the same address, or begins anew at the oldest
-// level.
+// server stop|start: closes the door, or opens it at the same address
 func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value("server").(*testServer)
 	switch {
@@ -139,13 +137,8 @@ func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 		s.stop()
 	case len(args) == 1 && args[0] == "start":
 		ts.Check(s.open())
-	case len(args) == 1 && args[0] == "old":
-		ts.Check(s.close())
-		s.engine = memory.StartAt(core.OldestLevel, engine.NewGoClock())
-		s.front = s.engine
-		ts.Check(s.open())
 	default:
-		ts.Fatalf("usage: server stop|start|old")
+		ts.Fatalf("usage: server stop|start")
 	}
 }
 

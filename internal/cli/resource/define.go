@@ -150,12 +150,7 @@ func define(
 			return err
 		}
 	}
-	var after v1.Definition
-	if c.Level() >= v1.LevelChange {
-		after, err = c.ChangeDefinition(ctx, name, change, v1.WithKey(rand.Text()))
-	} else {
-		after, err = defineWhole(ctx, c, name, before, change, loss)
-	}
+	after, err := c.ChangeDefinition(ctx, name, change, v1.WithKey(rand.Text()))
 	if err != nil {
 		return err
 	}
@@ -166,31 +161,6 @@ func define(
 		a.Say("%s", strings.TrimSuffix(loss.text(), "\n"))
 	}
 	return nil
-}
-
-// defineWhole is for servers that do not merge yet. They replace the whole definition, so all of
-// what is set has to be named: what was read a moment ago may be somebody else's by now.
-func defineWhole(
-	ctx context.Context, c *cli.Conn, name string, before v1.Definition, change v1.DefinitionChange, loss loss,
-) (v1.Definition, error) {
-	if before.Path == name {
-		if all := withAll(change, before); !reflect.DeepEqual(all, change) {
-			return v1.Definition{}, cli.Hint(cli.Failure(leasehold.Refused, "%s has a definition, and these servers "+
-				"can only replace it as a whole: name all of it, or run leasehold cluster upgrade once all servers "+
-				"are "+
-				"updated",
-				name), "all of it: %s", c.Again(append([]string{"define", name}, flagsOf(all)...)...))
-		}
-	}
-	if loss.some() && !change.Replace {
-		return v1.Definition{}, cli.Failure(leasehold.Refused, "%s: to do it all the same, add --replace",
-			strings.ReplaceAll(strings.TrimSuffix(loss.text(), "\n"), "\n", "; "))
-	}
-	return c.Define(ctx, name, v1.DefinitionRequest{
-		Capacity: change.Capacity.Value, Units: change.Units.Value, DefaultTTL: change.DefaultTTL.Value,
-		LargestTTL: change.LargestTTL.Value, HoldLimit: change.HoldLimit.Value, Grace: change.Grace.Value,
-		Expected: change.Expected.Value, Unclean: change.Unclean.Value, By: change.By, Reason: change.Reason,
-	})
 }
 
 // Undefine returns the command undefine.

@@ -160,25 +160,6 @@ func keep(field *v1.Optional[v1.Duration], set *v1.Duration) {
 	}
 }
 
-// flagsOf returns a change as it is typed.
-func flagsOf(change v1.DefinitionChange) (args []string) {
-	add := func(flag, value string, given bool) {
-		if given {
-			args = append(args, "--"+flag, value)
-		}
-	}
-	span := func(flag string, o v1.Optional[v1.Duration]) { add(flag, o.Value.String(), o.Given) }
-	add("units", strings.Join(change.Units.Value, ","), len(change.Units.Value) > 0)
-	add("capacity", strconv.Itoa(change.Capacity.Value), change.Capacity.Value > 0)
-	span("default-ttl", change.DefaultTTL)
-	span("largest-ttl", change.LargestTTL)
-	span("hold-limit", change.HoldLimit)
-	span("grace", change.Grace)
-	span("expected", change.Expected)
-	add("unclean", change.Unclean.Value, change.Unclean.Given)
-	return args
-}
-
 // A loss is what a change takes away from a resource, or from all under a prefix.
 type loss struct {
 	name    string

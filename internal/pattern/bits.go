@@ -41,3 +41,10 @@ func (b Bits) each(yield func(int)) {
 		}
 	}
 }
+
+func (b Bits) count() (n int) {
+	for _, word := range b {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}

@@ -43,6 +43,7 @@ const manySegments = 128
 type near struct {
 	overlap Bits
 	looked  int
+	member  *member // nil: it is not in the index
 }
 
 // NewIndex returns an index without patterns.
@@ -138,7 +139,7 @@ func (x *Index) change(name string) *area {
 func (x *Index) near(p *Pattern) near {
 	if m, ok := x.tree.Get(&member{Pattern: p}); ok {
 		a, _ := x.areas.Get(p.Area)
-		return near{overlap: a.overlap[m.number]}
+		return near{overlap: a.overlap[m.number], member: m}
 	}
 	if x.last != nil && x.last.Name == p.Name {
 		return x.found
@@ -156,17 +157,30 @@ func (x *Index) near(p *Pattern) near {
 	return found
 }
 
-// Overlapping calls yield with all patterns that overlap one, the same one included, until it returns false. It returns
-// how much was compared: nothing for a pattern that is in the index.
+// walkedPerLook is how many patterns are passed in the time in which two are compared.
+const walkedPerLook = 16
+
+// Overlapping calls yield with all patterns that overlap one in their order, the same one last, until it returns false.
+// It returns how much was compared: little for a pattern that is in the index.
 func (x *Index) Overlapping(p *Pattern, yield func(*Pattern) bool) (looked int) {
 	if x.Of(p.Area) == 0 {
 		return 0
 	}
 	near := x.near(p)
-	x.alike(p, func(m *member) bool {
-		return !near.overlap.Has(m.number) && m.Name != p.Name || yield(m.Pattern)
-	})
-	return near.looked
+	more, left, walked := true, near.overlap.count(), 0
+	if left > 0 {
+		x.alike(p, func(m *member) bool {
+			if walked++; near.overlap.Has(m.number) {
+				left--
+				more = yield(m.Pattern)
+			}
+			return more && left > 0
+		})
+	}
+	if more && near.member != nil {
+		yield(near.member.Pattern)
+	}
+	return near.looked + walked/walkedPerLook
 }
 
 // Each calls yield with all patterns of an area in their order, with the number that each has there.

@@ -28,6 +28,9 @@ type areaHead struct {
 	near   bool // something may be free for it
 }
 
+// lineCost is what it costs to see a name and to put its first waiter in order.
+const lineCost = 2
+
 // newAreaLine returns the line of an area in which something may be free of a name.
 func (s *State) newAreaLine(sp *space, p *pattern.Pattern) *areaLine {
 	l := &areaLine{s: s, sp: sp, area: p.Area}
@@ -38,7 +41,7 @@ func (s *State) newAreaLine(sp *space, p *pattern.Pattern) *areaLine {
 			l.heads = append(l.heads, head)
 		}
 	})
-	s.work.take(sp.patterns.Of(p.Area))
+	s.work.take(lineCost * sp.patterns.Of(p.Area))
 	slices.SortFunc(l.heads, func(a, b areaHead) int { return compareHeads(a.waiter, b.waiter) })
 	return l
 }

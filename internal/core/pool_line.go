@@ -115,13 +115,9 @@ func (l *line) judge(c *Claim) verdict {
 // keep lets a request that gets nothing stand in the line.
 func (l *line) keep(ask *pool.Ask) verdict {
 	first := l.units.Empty()
-	if !l.units.Keep(ask) {
-		never := l.units.Most(ask) < ask.N
-		if !never {
-			l.units.Ignore(ask)
-		}
-		return verdict{never: never, why: func() string {
-			if never {
+	if now, ever := l.units.Keep(ask); !now {
+		return verdict{never: !ever, why: func() string {
+			if !ever {
 				return l.neverEnough(ask)
 			}
 			return "waits for " + wanted(ask) + cmp.Or(l.obstacle(ask), ": there are units, but drained, unfit or "+
@@ -258,17 +254,13 @@ func (s *State) handOverUnits(sp *space, path string) {
 		return
 	}
 	for {
-		if s.work.spent() && !s.still {
+		if s.work.spent() {
 			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		}
 		l := s.newLine(sp, path)
 		n := s.handOverLine(sp, l)
-		// Servers do not agree on when it is needless to look because of time alone: that is not counted unless
-		// it comes to something.
-		if !s.still || l.grants > 0 {
-			s.work.take(n/waitersPerWork + l.units.Looked/unitsLooked)
-		}
+		s.work.take(n/waitersPerWork + l.units.Looked/unitsLooked)
 		if l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
 			return
 		}
@@ -359,7 +351,9 @@ func (s *State) turnInPool(sp *space, waiter *Claim) bool {
 		return false
 	}
 	l := s.lineBefore(sp, waiter.Resource, func(c *Claim) bool { return c != waiter })
-	return l.judge(waiter).grant
+	v := l.judge(waiter)
+	s.work.take(l.units.Looked / unitsLooked)
+	return v.grant
 }
 
 // lineBefore returns the line of a pool's waiters while they come before somebody.
@@ -394,6 +388,7 @@ func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) bo
 	}
 	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority })
 	v := l.judge(claim)
+	s.work.take(l.units.Looked / unitsLooked)
 	if !v.grant {
 		s.refused, s.overOwn, s.neverHas = "needs "+wanted(claim.asks())+l.obstacle(claim.asks()), v.skip, v.never
 		if v.skip || v.never {

@@ -30,7 +30,7 @@ type Line struct {
 
 // maxLooked is how many units and hosts are looked at in a line. Nobody behind is granted anything before one of those
 // is gone for whom that was: it would take too long.
-const maxLooked = 1 << 18
+const maxLooked = 1 << 17
 
 // A match is whether a request wants the unit that was looked at last. Units of a host that have the same labels are
 // wanted alike.
@@ -273,67 +273,67 @@ func (l *Line) collect(a *Ask, h *Host, into *best) {
 }
 
 // Keep lets a request that was not granted stand in the line. It reports whether there is anything that the request
-// could use: if not, nothing is kept for it.
-func (l *Line) Keep(a *Ask) bool {
+// could use, now or ever: if not now, nothing is kept for it, and nobody looks for those who ask for the same.
+func (l *Line) Keep(a *Ask) (now, ever bool) {
 	if l.Full() || l.Repeats(a) {
-		return true
+		return true, true
 	}
 	k := keeper{ask: a}
-	possible := false
 	if a.OneHost() && len(l.kept) == 0 {
-		k.host, possible = l.fix(a)
+		k.host, now, ever = l.fix(a)
 		k.fixed = true
-	} else if possible = l.possible(a); a.OneHost() {
+	} else if now, ever = l.possible(a); a.OneHost() {
 		k.could = new(btree.Map[string, bool])
 	}
-	if !possible {
-		return false
+	switch {
+	case now:
+		l.kept = append(l.kept, k)
+		l.full = a.All || len(l.kept) == MaxKept
+	case ever:
+		l.nothing.Insert(a.text())
 	}
-	l.kept = append(l.kept, k)
-	l.full = a.All || len(l.kept) == MaxKept
-	return true
+	return now, ever
 }
 
-// Ignore notes that a request can use nothing, so that nobody looks for those who ask for the same.
-func (l *Line) Ignore(a *Ask) { l.nothing.Insert(a.text()) }
-
-// possible reports whether there are as many units as a request needs that it could use.
-func (l *Line) possible(a *Ask) (enough bool) {
+// possible reports whether there are as many units as a request needs that it could use, and whether there would be if
+// none was drained or unfit.
+func (l *Line) possible(a *Ask) (now, ever bool) {
 	if a.All {
-		return true
+		return true, true
 	}
-	found := 0
+	fit, all := 0, 0
 	l.hosts(a, func(h *Host) bool {
 		l.Looked++
 		if a.OneHost() && h.Units < a.N {
 			return true
 		}
-		_, fit, _ := l.on(a, h)
-		if found += fit; a.OneHost() {
-			found = fit
+		here, fitHere, _ := l.on(a, h)
+		if all, fit = all+here, fit+fitHere; a.OneHost() {
+			all, fit = here, fitHere
 		}
-		enough = found >= a.N
-		return !enough
+		ever, now = ever || all >= a.N, fit >= a.N
+		return !now
 	})
-	return enough
+	return now, ever
 }
 
 // fix returns the host on which units are kept for the first in the line: of those that have enough, the one that has
 // the most of them free. It changes only to a host that is closer to what is asked for, so what is kept never
-// becomes less.
-func (l *Line) fix(a *Ask) (host string, found bool) {
+// becomes less. It reports as possible does whether there is one.
+func (l *Line) fix(a *Ask) (host string, now, ever bool) {
 	most := -1
 	l.hosts(a, func(h *Host) bool {
 		l.Looked++
 		if h.Units < a.N || most >= 0 && h.Free <= most {
 			return true
 		}
-		if _, fit, free := l.on(a, h); fit >= a.N && free > most {
+		all, fit, free := l.on(a, h)
+		if ever = ever || all >= a.N; fit >= a.N && free > most {
 			host, most = h.Name, free
 		}
 		return true
 	})
-	return host, most >= 0
+	return host, most >= 0, ever
 }
 
 // Kept returns the host on which units are kept for the first in the line, how many of them are free, and whether

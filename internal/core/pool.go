@@ -118,6 +118,18 @@ func (sp *space) mayGetNames(items []Item) *leasehold.Error {
 		"allowed; ask for fewer pools at once", n, leasehold.MaxPoolNames).Err
 }
 
+// tooManyNames is mayGetNames for waiters: units may have got longer names since they came.
+func (sp *space) tooManyNames(together []*Claim) bool {
+	if len(together) == 1 {
+		return false
+	}
+	items := make([]Item, len(together))
+	for i, c := range together {
+		items[i] = Item{Resource: c.Resource, Slots: int(c.Slots)}
+	}
+	return sp.mayGetNames(items) != nil
+}
+
 // mayBecomePool refuses units for a resource whose slots come from elsewhere: a lease on one of those slots has none of
 // the units, and would not be seen by those who look for a free one.
 func (s *State) mayBecomePool(sp *space, path string) *leasehold.Error {

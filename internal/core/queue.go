@@ -191,6 +191,9 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	if !s.atLeast(Level4) || s.plants(WaitHopeless) {
 		return false
 	}
+	if sp.tooManyNames(together) {
+		return true
+	}
 	for _, c := range together {
 		if c.terms().Select != nil && !sp.pools.Has(c.Resource) {
 			return true // the pool that it selects from has gone

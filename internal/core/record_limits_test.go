@@ -231,7 +231,7 @@ func TestPrefixEnd(t *testing.T) {
 // TestVersionsAreBounded fills the shelves, and deletes and makes anew when they are full.
 func TestVersionsAreBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("makes a million versions")
+		t.Skip("left to: make test-all") // it makes a million versions
 	}
 	state := core.NewAt(core.NewestLevel)
 	do := func(commands ...core.Command) []core.Answer {

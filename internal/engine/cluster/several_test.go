@@ -156,6 +156,7 @@ func (l *lockedLog) String() string {
 
 func newSite(t *testing.T, w *wires) *site {
 	s := &site{t: t, wires: w, dirs: map[string]string{}, logs: map[string]*lockedLog{}, engines: map[string]*Engine{}}
+	t.TempDir() // what is registered first is cleaned up last: directories go after the servers have ended
 	t.Cleanup(s.close)
 	return s
 }

@@ -28,10 +28,10 @@ const (
 )
 
 // newAnswers returns how many bytes of answers there may be at a time.
-func newAnswers(most int) Places {
-	return Places{Most: most, Alone: most / 4, Message: fmt.Sprintf("the answers on their way from here have as many "+
-		"bytes as there can be, %d, or as one client may have, %d: take the answers that you asked for, or ask for "+
-		"fewer at a time, or for less, page by page", most, most/4)}
+func newAnswers(most int) *Places {
+	return NewPlaces(most, most/4, fmt.Sprintf("the answers on their way from here have as many bytes as there can "+
+		"be, %d, or as one client may have, %d: take the answers that you asked for, or ask for fewer at a time, or "+
+		"for less, page by page", most, most/4))
 }
 
 // An Answer counts what the answer to one request has in memory. The limits are judged before anything is made of what
@@ -74,7 +74,7 @@ func (a *Answer) Shrink(size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if less := a.share - stepsOf(size); less > 0 {
-		a.places.leave(a.client, less)
+		a.places.Give(a.client, less)
 		a.share -= less
 	}
 }
@@ -94,7 +94,7 @@ func (a *Answer) take(ctx context.Context, b *Backend, size int) error {
 		return err
 	}
 	if a.places == nil {
-		a.places = &b.answers
+		a.places = b.answers
 		context.AfterFunc(ctx, a.Done)
 	}
 	a.share += more
@@ -109,7 +109,7 @@ func (a *Answer) Done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ended = true; a.share > 0 {
-		a.places.leave(a.client, a.share)
+		a.places.Give(a.client, a.share)
 		a.share = 0
 	}
 }

@@ -38,8 +38,8 @@ type Backend struct {
 	options Options
 	state   *listen.State
 
-	stays, renewals, checks Places // of requests that take long
-	answers                 Places // bytes of large answers
+	stays, renewals, checks *Places // of requests that take long
+	answers                 *Places // bytes of large answers
 
 	strangers limit.Budget
 
@@ -81,14 +81,14 @@ func NewStarting(options Options) *Backend {
 	SetDefault(&options.MaxStay, 10000)
 	b := &Backend{options: options, state: options.State}
 	most := options.MaxStay + options.MaxStay/4
-	b.stays = Places{Most: most, Alone: options.MaxStay, Message: "as many requests wait or watch here as can, or as " +
-		"one client may have: try again in a moment, or on another server"}
-	b.renewals = Places{Most: most, Alone: options.MaxStay, Message: "as many streams renew leases here as can, or " +
-		"as one client may have: renew several by one stream"}
+	b.stays = NewPlaces(most, options.MaxStay, "as many requests wait or watch here as can, or as one client may "+
+		"have: try again in a moment, or on another server")
+	b.renewals = NewPlaces(most, options.MaxStay, "as many streams renew leases here as can, or as one client may "+
+		"have: renew several by one stream")
 	SetDefault(&options.Answers, defaultAnswers)
 	b.answers = newAnswers(options.Answers)
-	b.checks = Places{Most: maxChecks, Alone: maxChecks / 10, Message: "as many watch the health of this server as " +
-		"can: ask for it now and then"}
+	b.checks = NewPlaces(maxChecks, maxChecks/10, "as many watch the health of this server as can: ask for it now "+
+		"and then")
 	b.strangers = limit.Budget{Most: strangersMemory, Alone: strangersMemory / 4 * 3}
 	return b
 }

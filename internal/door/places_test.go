@@ -44,7 +44,7 @@ func fill(t *testing.T, enter func(context.Context) (func(), error), ctx context
 // One principal cannot take all places, from however many addresses, and each client that takes all it gets leaves a
 // fifth of what it found.
 func TestPlacesAreShared(t *testing.T) {
-	p := &Places{Most: 12500, Alone: 10000}
+	p := NewPlaces(12500, 10000, "")
 	n, leave := 0, []func(){}
 	for i := range 8 {
 		more, left := fill(t, p.Enter, by("ann", fmt.Sprintf("192.0.2.%d:1", i)))
@@ -67,14 +67,14 @@ func TestPlacesAreShared(t *testing.T) {
 	for _, left := range append(leave, left) {
 		left()
 	}
-	if p.used != 0 || len(p.by) != 0 {
-		t.Errorf("%d places are taken by %d clients after all have left", p.used, len(p.by))
+	if n := p.Now(); n != 0 {
+		t.Errorf("%d places are taken after all have left", n)
 	}
 }
 
 // Where nobody is proven, an address is a client, and a /64 of IPv6 is one address.
 func TestPlacesByAddress(t *testing.T) {
-	p := &Places{Most: 100, Alone: 80}
+	p := NewPlaces(100, 80, "")
 	total := 0
 	for i := range 100 {
 		n, _ := fill(t, p.Enter, from(fmt.Sprintf("[2001:db8:1:1::%x]:%d", i, i)))

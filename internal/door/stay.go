@@ -25,18 +25,18 @@ func (b *Backend) Stay(ctx context.Context) (leave func(), err error) {
 
 // StayAs counts a request that stays for another reason, such as a watch, in that gauge.
 func (b *Backend) StayAs(ctx context.Context, kind prometheus.Gauge) (leave func(), err error) {
-	return b.stay(ctx, &b.stays, kind)
+	return b.stay(ctx, b.stays, kind)
 }
 
 // StayRenewing counts a request that stays to renew leases or sessions. It never competes with those that wait or
 // watch: without it, its client would lose what it has.
 func (b *Backend) StayRenewing(ctx context.Context) (leave func(), err error) {
-	return b.stay(ctx, &b.renewals, b.Metrics().Waiting)
+	return b.stay(ctx, b.renewals, b.Metrics().Waiting)
 }
 
 // StayChecking counts a request that watches the health of the server, which anybody may.
 func (b *Backend) StayChecking(ctx context.Context) (leave func(), err error) {
-	return b.stay(ctx, &b.checks, b.Metrics().Watches)
+	return b.stay(ctx, b.checks, b.Metrics().Watches)
 }
 
 func (b *Backend) stay(ctx context.Context, places *Places, kind prometheus.Gauge) (leave func(), err error) {

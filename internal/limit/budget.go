@@ -2,11 +2,11 @@ package limit
 
 import "sync"
 
-// A Budget is an amount of something, such as bytes, that clients share. Each leaves a part of what it finds free: one
-// that is alone can have up to Alone, and several that take all they get still leave some for the next one.
+// A Budget is an amount of something, such as bytes or places, that clients share. Each leaves a part of what it finds
+// free: one that is alone can have up to Alone, and several that take all they get still leave some for the next one.
 type Budget struct {
 	Most  int // in all
-	Alone int // that one client may have if there is no other; less than Most
+	Alone int // that one client may have if there is no other
 
 	mu   sync.Mutex // guards what follows
 	used int
@@ -18,7 +18,7 @@ func (b *Budget) Take(client string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// A client may have up to Alone/(Most-Alone) times as much as is free.
-	if (b.by[client]+n)*(b.Most-b.Alone) > b.Alone*(b.Most-b.used-n+1) {
+	if (b.by[client]+n-1)*(b.Most-b.Alone) >= b.Alone*(b.Most-b.used-n+1) {
 		return false
 	}
 	if b.by == nil {
@@ -39,8 +39,8 @@ func (b *Budget) Give(client string, n int) {
 	}
 }
 
-// Used returns how much is taken.
-func (b *Budget) Used() int {
+// Now returns how much is taken.
+func (b *Budget) Now() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used

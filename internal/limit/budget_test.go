@@ -1,15 +1,13 @@
-package limit_test
+package limit
 
 import (
 	"fmt"
 	"testing"
-
-	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Whoever takes all it gets leaves some for the next one, who does too.
 func TestABudgetIsShared(t *testing.T) {
-	b := &limit.Budget{Most: 1 << 20, Alone: 3 << 18}
+	b := &Budget{Most: 1 << 20, Alone: 3 << 18}
 	for i := range 4 {
 		client, n := fmt.Sprint(i), 0
 		for b.Take(client, 4096) {
@@ -21,10 +19,14 @@ func TestABudgetIsShared(t *testing.T) {
 		if i == 0 && n > b.Alone {
 			t.Errorf("one client has %d of %d", n, b.Alone)
 		}
-		defer b.Give(client, n)
+		defer func() {
+			if b.Give(client, n); i == 0 && (b.Now() != 0 || len(b.by) != 0) {
+				t.Errorf("%d are taken by %d clients after all have given back", b.Now(), len(b.by))
+			}
+		}()
 	}
-	if b.Used() > b.Most {
-		t.Errorf("%d are used, of at most %d", b.Used(), b.Most)
+	if b.Now() > b.Most {
+		t.Errorf("%d are used, of at most %d", b.Now(), b.Most)
 	}
 	if b.Take("late", b.Most) {
 		t.Error("somebody got all of it")

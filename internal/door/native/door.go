@@ -19,7 +19,7 @@ type Door struct {
 	verbs   []string              // that the journal may be asked for
 
 	watching  atomic.Int64
-	transfers door.Places // for large values that pass
+	transfers *door.Places // for large values that pass
 	events    encode.EventCache
 }
 
@@ -36,10 +36,9 @@ var Kind = door.Kind{Name: doorName, What: "our own API, over HTTP and RESP", To
 
 // New returns a door to a backend.
 func New(b *door.Backend) *Door {
-	return &Door{backend: b, asked: map[string]*accounted{}, transfers: door.Places{
-		Most: maxTransfers, Alone: maxTransfers / 2, Message: "as many large values are being read and written as " +
-			"can be, or as one client may: try again in a moment",
-	}}
+	return &Door{backend: b, asked: map[string]*accounted{}, transfers: door.NewPlaces(maxTransfers,
+		maxTransfers/2, "as many large values are being read and written as can be, or as one client may: try again "+
+			"in a moment")}
 }
 
 // Door returns what is answered at which path. Each path also has an entry for the methods that

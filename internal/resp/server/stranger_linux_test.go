@@ -49,7 +49,7 @@ func TestStrangersShareMemory(t *testing.T) {
 				v, err := c.reader.Read()
 				refused = err == nil && strings.Contains(string(v.Text), "log in with a shorter command")
 			}
-			if n := shared.Used(); n > shared.Most {
+			if n := shared.Now(); n > shared.Most {
 				t.Errorf("strangers have %d bytes, of at most %d", n, shared.Most)
 			}
 			large := strings.Repeat("y", 500<<10)
@@ -59,7 +59,7 @@ func TestStrangersShareMemory(t *testing.T) {
 				_ = c.Close()
 				<-c.ended
 			}
-			if n := shared.Used(); n != 0 {
+			if n := shared.Now(); n != 0 {
 				t.Errorf("%d bytes are taken after all have left", n)
 			}
 		})

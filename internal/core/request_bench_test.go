@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/testtime"
 )
 
 // BenchmarkOneRequest measures how long one entry, or one read, holds the state in the
@@ -27,9 +28,9 @@ func BenchmarkOneRequest(b *testing.B) {
 				d := &desk{TB: b, state: core.NewAt(core.NewestLevel)}
 				ask := c.prepare(d, 1)
 				runtime.GC()
-				began := cpuTime()
+				began := testtime.CPU()
 				done := ask()
-				took, work = append(took, cpuTime()-began), max(work, done)
+				took, work = append(took, testtime.CPU()-began), max(work, done)
 			}
 			slices.Sort(took)
 			b.ReportMetric(0, "ns/op")
@@ -51,9 +52,9 @@ func TestOneRequestIsBounded(t *testing.T) {
 			ask := c.prepare(d, 8)
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			began := cpuTime()
+			began := testtime.CPU()
 			work := ask()
-			t.Logf("%d units of work, %v", work, cpuTime()-began)
+			t.Logf("%d units of work, %v", work, testtime.CPU()-began)
 			if work > 2*core.MaxWork {
 				t.Errorf("it took %d units of work: more than %d", work, 2*core.MaxWork)
 			}

@@ -231,7 +231,7 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	s.let(sp, c, items, claims, blocked)
+	s.let(sp, c, items, claims, blocked.at)
 	return s.askedAnswer(sp, claims)
 }
 
@@ -243,32 +243,32 @@ func (s *State) askedAnswer(sp *space, claims []*Claim) Answer {
 	return s.leasesAnswer(sp, claims)
 }
 
-// admissible says why claims can be neither granted nor wait. blocked is what they would have to wait for; nil if they
-// can be granted.
+// admissible says why claims can be neither granted nor wait, and what they would have to wait for.
 func (s *State) admissible(
 	sp *space, c *Acquire, items []Item, claims []*Claim,
-) (blocked *Resource, failure *leasehold.Error) {
+) (blocked obstacle, failure *leasehold.Error) {
 	blocked = s.blocked(sp, c, items, claims)
-	if blocked != nil && s.neverHas {
-		return blocked, refuse(leasehold.Refused, "%s: this request %s", blocked.Path, s.refused).Err
+	isBlocked := blocked.at != nil
+	if isBlocked && blocked.forever {
+		return blocked, refuse(leasehold.Refused, "%s: this request %s", blocked.at.Path, blocked.units).Err
 	}
 	// Those who do not wait are told who is in their way, and not that some cap is reached,
 	// which they can do nothing about.
-	if blocked != nil && c.Wait == 0 {
+	if isBlocked && c.Wait == 0 {
 		return blocked, s.blockedBy(sp, blocked).Err
 	}
-	if failure := s.roomForClaims(sp, len(claims), blocked != nil); failure != nil {
+	if failure := s.roomForClaims(sp, len(claims), isBlocked); failure != nil {
 		return blocked, failure
 	}
 	shared := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 })
-	if shared >= 0 && s.unsettled && blocked == nil {
+	if shared >= 0 && s.unsettled && !isBlocked {
 		// Nobody could say which is the smallest token that is still alive.
 		return blocked, tooManyOver(items[shared].Resource)
 	}
-	if blocked != nil {
+	if isBlocked {
 		return blocked, s.mayWait(sp, c, claims)
 	}
-	return nil, nil
+	return blocked, nil
 }
 
 // let grants all claims of a request or, if they are blocked, queues them. From here on nothing is refused: everything
@@ -309,33 +309,32 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 	}
 }
 
-// blocked returns the first resource that cannot be granted now; nil if all can.
-func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) *Resource {
-	s.refused, s.overOwn, s.neverHas, s.overlaps = "", false, false, ""
+// blocked returns the first obstacle to granting all that is asked for now.
+func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) obstacle {
 	for i, item := range items {
 		r, ok := sp.resources.Get(item.Resource)
 		if sp.isPart(item.Resource, uint32(item.Slots)) {
 			if !ok {
 				r = &Resource{Path: item.Resource}
 			}
-			if !s.openUnits(sp, r, claims[i], c.Priority) {
-				return r
+			if blocked := s.openUnits(sp, r, claims[i], c.Priority); blocked.at != nil {
+				return blocked
 			}
 			continue
 		}
 		if !ok {
 			if r = (&Resource{Path: item.Resource}); s.quarantined() {
-				return r
+				return obstacle{at: r}
 			}
 		}
 		if !s.open(sp, r, item, c.Priority) {
-			return r
+			return obstacle{at: r}
 		}
 		if other := s.newcomerOverlaps(sp, claims[i], c.Priority); other != nil {
-			return other
+			return obstacle{at: other, overlaps: item.Resource}
 		}
 	}
-	return nil
+	return obstacle{}
 }
 
 // mayWait refuses a wait for which the queues have no room, or that would close a cycle of

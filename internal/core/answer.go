@@ -164,21 +164,30 @@ func stateAfter(last *Ending) leasehold.State {
 	return leasehold.Expired
 }
 
+// An obstacle is what keeps a request from being granted at once.
+type obstacle struct {
+	at       *Resource // nil: nothing does
+	overlaps string    // what the request asks for, if that is another name than the obstacle's
+	units    string    // why the request cannot have units of a pool
+	ownLimit bool      // because of a limit of its own
+	forever  bool      // because there are too few, whoever gives some back
+}
+
 // blockedBy answers a request that cannot have a resource at once.
-func (s *State) blockedBy(sp *space, r *Resource) Answer {
+func (s *State) blockedBy(sp *space, by obstacle) Answer {
 	if s.unsettled {
-		return Answer{Err: tooManyOver(r.Path)}
+		return Answer{Err: tooManyOver(by.at.Path)}
 	}
-	if s.overOwn {
-		return refuse(leasehold.Limited, "%s: this request %s", r.Path, s.refused)
+	if by.ownLimit {
+		return refuse(leasehold.Limited, "%s: this request %s", by.at.Path, by.units)
 	}
-	s.work.take(s.forecastCost(sp, r))
-	if s.overlaps != "" {
-		return s.heldOverlapping(sp, r, s.overlaps, 0)
+	s.work.take(s.forecastCost(sp, by.at))
+	if by.overlaps != "" {
+		return s.heldOverlapping(sp, by.at, by.overlaps, 0)
 	}
-	answer := s.held(sp, r, 0)
-	if s.refused != "" {
-		answer.Err.Message += "; this request " + s.refused
+	answer := s.held(sp, by.at, 0)
+	if by.units != "" {
+		answer.Err.Message += "; this request " + by.units
 	}
 	return answer
 }

@@ -184,9 +184,6 @@ func (s *State) newcomerOverlaps(sp *space, c *Claim, priority int) *Resource {
 	asks := Claim{Resource: c.Resource, Slots: c.Slots, Wait: &Wait{Priority: priority, Order: math.MaxUint64}}
 	other, looked := s.excludedBy(sp, &asks)
 	s.work.take(looked / looksPerUnit)
-	if other != nil {
-		s.overlaps = c.Resource
-	}
 	return other
 }
 

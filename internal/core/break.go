@@ -55,7 +55,7 @@ func (s *State) breakOne(sp *space, claim *Claim, c *Break) Answer {
 	if at > s.now {
 		return s.leaseAnswer(sp, claim)
 	}
-	s.finish(sp, claim, leasehold.ByBreak, s.now)
+	s.finish(sp, claim, end{how: leasehold.ByBreak, at: s.now})
 	return s.broken(sp, claim)
 }
 
@@ -66,7 +66,7 @@ func (s *State) breakWaiter(sp *space, claim *Claim, c *Break) Answer {
 	t := claim.terms()
 	t.BreakBy, t.BreakReason = c.By, c.Reason
 	gone.setTerms(t)
-	s.finish(sp, &gone, leasehold.ByBreak, s.now)
+	s.finish(sp, &gone, end{how: leasehold.ByBreak, at: s.now})
 	ended, _ := sp.ended.Get(claim.ID)
 	return s.brokenBefore(sp, ended)
 }

@@ -179,7 +179,7 @@ func (s *State) endLeft(sp *space, claim *Claim) {
 	if own, by := claim.end(); own != 0 && own <= chore.Left.At {
 		// It was over before its session was. To call that a clean end now would cut
 		// short the rest that follows an unclean one.
-		s.finish(sp, claim, by, own)
+		s.finish(sp, claim, end{how: by, at: own})
 		return
 	}
 	if !claim.waiting() {
@@ -190,7 +190,7 @@ func (s *State) endLeft(sp *space, claim *Claim) {
 		counted.Left = &left
 		s.setChore(sp, &counted)
 	}
-	s.finish(sp, claim, chore.Left.How, chore.Left.At)
+	s.finish(sp, claim, end{how: chore.Left.How, at: chore.Left.At})
 }
 
 // followDefinition hands over what a change of definition made free, queue by queue, from the

@@ -27,10 +27,9 @@ func (session *Session) touched() Touched {
 // maxIntervened is how many leases a session names that others did something to.
 const maxIntervened = 256
 
-// intervene counts that a lease of a session ends or changes, if that is not the doing of the
-// session itself.
+// intervene counts that a lease of a session ends or changes by the doing of others.
 func (s *State) intervene(sp *space, c *Claim) {
-	if !s.atLeast(Level4) || s.plants(NoCount) || s.own != nil && s.own.ID == c.ID {
+	if !s.atLeast(Level4) || s.plants(NoCount) {
 		return
 	}
 	session, ok := sp.sessions.Get(c.Session)

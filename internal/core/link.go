@@ -86,7 +86,7 @@ func (s *State) giveUp(sp *space, id string) {
 	case claim.face() != nil && claim.face().Made:
 		s.breakThroughFace(sp, claim)
 	default:
-		s.giveBack(sp, claim)
+		s.giveBack(sp, claim, false)
 	}
 }
 
@@ -235,7 +235,8 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 		p.takes = claim.ID
 		return p, s.mayTakeFrom(sp, claim, l)
 	}
-	if p.blocked, failure = s.admissible(sp, p.asks, items, claims); failure != nil {
+	blocked, failure := s.admissible(sp, p.asks, items, claims)
+	if p.blocked = blocked.at; failure != nil {
 		return p, failure
 	}
 	switch {

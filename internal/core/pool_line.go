@@ -375,27 +375,25 @@ func (s *State) lineBefore(sp *space, path string, before func(*Claim) bool) *li
 	return l
 }
 
-// openUnits reports whether somebody who does not wait yet can have units of a pool, and picks them. If not, it notes
-// why.
-func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) bool {
+// openUnits picks units of a pool for somebody who does not wait yet, or says why it cannot have them.
+func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) obstacle {
 	s.work.take(s.poolCost(sp, r.Path))
-	s.refused = ""
 	if s.quarantined() || r.Claim != "" || priority == earlyPriority {
-		return false
+		return obstacle{at: r}
 	}
 	if _, all := r.rests(s.now); all {
-		return false
+		return obstacle{at: r}
 	}
 	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority })
 	v := l.judge(claim)
 	s.work.take(l.units.Looked / unitsLooked)
-	if !v.grant {
-		s.refused, s.overOwn, s.neverHas = "needs "+wanted(claim.asks())+l.obstacle(claim.asks()), v.skip, v.never
-		if v.skip || v.never {
-			s.refused = v.why()
-		}
+	switch {
+	case v.grant:
+		return obstacle{}
+	case v.skip || v.never:
+		return obstacle{at: r, units: v.why(), ownLimit: v.skip, forever: v.never}
 	}
-	return v.grant
+	return obstacle{at: r, units: "needs " + wanted(claim.asks()) + l.obstacle(claim.asks())}
 }
 
 // calmPool reports whether nobody in the queue of a pool can have been granted anything, or have gone, since somebody

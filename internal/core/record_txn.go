@@ -390,7 +390,7 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	case o.Do == ReleaseLease:
 		// What is gone was released before, or ended with what else the transaction ends.
 		if claim, ok := sp.claims.Get(o.ID); ok {
-			s.giveBack(sp, claim)
+			s.giveBack(sp, claim, false)
 		}
 	case o.Do == Get && sp == nil:
 		result.Page = &RecordPage{}

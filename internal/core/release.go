@@ -10,11 +10,7 @@ func (s *State) release(c *Release) Answer {
 	if claim != nil {
 		// Only a release that the session sends itself needs no notice in its next renewal.
 		// From anybody else it is an intervention, which the holder must learn of.
-		if c.Session == claim.Session && s.uses(c.Namespace, c.Session) {
-			s.own = claim
-		}
-		s.giveBack(sp, claim)
-		s.own = nil
+		s.giveBack(sp, claim, c.Session == claim.Session && s.uses(c.Namespace, c.Session))
 		return Answer{}
 	}
 	if s.wasReleased(sp, c.ID) {
@@ -29,13 +25,13 @@ func (s *State) release(c *Release) Answer {
 	return s.noClaim(sp, c.ID)
 }
 
-// giveBack ends a lease as its holder does, or a wait.
-func (s *State) giveBack(sp *space, claim *Claim) {
+// giveBack ends a lease as its holder does, or a wait. own reports whether its own session does.
+func (s *State) giveBack(sp *space, claim *Claim, own bool) {
 	how := leasehold.Released
 	if claim.waiting() {
 		how = leasehold.Withdrawn
 	}
-	s.finish(sp, claim, how, s.now)
+	s.finish(sp, claim, end{how: how, at: s.now, own: own})
 }
 
 func (s *State) wasReleased(sp *space, id string) bool {

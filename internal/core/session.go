@@ -165,7 +165,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 		if own, by := c.end(); own != 0 && own <= at {
 			// It was over before its session was. To call that a clean end now
 			// would cut short the rest that follows an unclean one.
-			s.finish(sp, c, by, own)
+			s.finish(sp, c, end{how: by, at: own})
 			continue
 		}
 		if !c.waiting() {
@@ -173,7 +173,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 				left.Resource, left.Holder = c.Resource, c.Holder
 			}
 		}
-		s.finish(sp, c, how, at)
+		s.finish(sp, c, end{how: how, at: at})
 	}
 	s.closing = outer
 	if how == leasehold.SessionExpired {

@@ -75,7 +75,7 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	case !alive && sp.left(claim.Session) != nil:
 		s.endLeft(sp, claim)
 	default:
-		s.finish(sp, s.dismissed(claim, how), how, at)
+		s.finish(sp, s.dismissed(claim, how), end{how: how, at: at})
 	}
 	return true
 }

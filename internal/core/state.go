@@ -81,7 +81,6 @@ type State struct {
 	shares   PoolShares     // of the holds that the entry at hand ended
 	ends     int            // what ended so far; a tick counts by it
 	closing  *Session       // whose leases are ending right now
-	own      *Claim         // that its own session is releasing right now
 	door     string         // that the command being applied came through; empty: nobody says
 	permit   *access.Permit // what the one who asks may do; nil: everything
 	asker    *access.Asker  // who asks for it; nil: nobody was proven to
@@ -89,11 +88,6 @@ type State struct {
 	reserved []string       // paths that the command being applied puts
 	faced    int            // leases and waiters that become records by it, as resources are mirrored
 	picked   []picked       // units, by what the command being applied grants
-	refused  string         // why the command being applied cannot have units at once
-	overOwn  bool           // because of a limit of its own
-	overlaps string         // what it asks for, if another name of the area is in the way
-	outcome  string         // of the task whose lease is ending right now
-	neverHas bool           // because there are too few
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
@@ -306,7 +300,7 @@ func (s *State) apply(c Command) (Answer, error) {
 	}
 	s.work.take(beginCost)
 	s.unsettled, s.reserved, s.picked, s.faced = false, s.reserved[:0], s.picked[:0], 0
-	s.refused, s.overOwn, s.neverHas, s.claiming = "", false, false, ""
+	s.claiming = ""
 	s.permit = nil // what the calendar does, nobody asks for
 	s.keepDates()
 	if refused, not := s.allow(c); not {

@@ -193,18 +193,15 @@ func (s *State) finishTask(c *FinishTask) Answer {
 
 // endFinished ends the lease on a task, and says in the event what became of that.
 func (s *State) endFinished(sp *space, claim *Claim, c *FinishTask) {
-	s.outcome = leasehold.TaskDone.String()
+	outcome := leasehold.TaskDone.String()
 	if c.Failed {
-		s.outcome = leasehold.TaskFailed.String()
+		outcome = leasehold.TaskFailed.String()
 		if why := c.Result; why != "" && len(why) < leasehold.MaxName {
-			s.outcome += ": " + why
+			outcome += ": " + why
 		}
 	}
-	if c.Session == claim.Session && s.uses(c.Namespace, c.Session) {
-		s.own = claim
-	}
-	s.finish(sp, claim, leasehold.Released, s.now)
-	s.own = nil
+	own := c.Session == claim.Session && s.uses(c.Namespace, c.Session)
+	s.finish(sp, claim, end{how: leasehold.Released, at: s.now, own: own, outcome: outcome})
 }
 
 // finishedBefore reports whether an earlier try said the same.

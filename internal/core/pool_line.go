@@ -307,7 +307,7 @@ func (s *State) handOverLine(sp *space, l *line) (n int) {
 // entry to go on.
 func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
 	how, gone := s.gone(sp, waiter)
-	ready := false
+	ready, spent := false, s.work.spent()
 	if !gone && waiter.early() {
 		return true
 	}
@@ -323,7 +323,7 @@ func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
 	switch {
 	case !gone && !ready:
 		return true
-	case s.work.spent():
+	case spent: // before it was this one's turn: see serve
 		s.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
 		return false
 	case gone:

@@ -148,14 +148,16 @@ func (s *State) handOver(sp *space, path string) {
 func (s *State) serve(sp *space, waiter *Claim, path string) bool {
 	how, gone := s.gone(sp, waiter)
 	together := s.together(sp, waiter)
+	spent := s.work.spent()
 	if !gone && s.hopeless(sp, together) {
 		how, gone = leasehold.NoSlots, true
 	}
 	switch {
 	case !gone && (waiter.early() || !s.turn(sp, together)):
 		return false
-	// Asked after turn, so that a chore is left only where there is something to do.
-	case s.work.spent():
+	// Only after turn, so that a chore is left only where there is something to do. But what turn itself took does not
+	// count: it may be more than a whole entry has, and the chore would then come to the same for ever.
+	case spent:
 		s.putOff(sp, &Chore{Kind: HandOver, Name: path})
 		return false
 	case gone:

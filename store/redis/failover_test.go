@@ -152,6 +152,16 @@ func TestStrictModeConfirmsNothingThatAReplicaLacks(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Leases: []store.Ref{ref}}); !errors.Is(err, leasehold.ErrUndecided) {
 		t.Errorf("a release that one of two replicas lacks: %v", err)
 	}
+	for _, attempt := range []string{"a break", "the same break"} {
+		before := written(primary)
+		_, err := s.Break(t.Context(), store.BreakRequest{Ref: store.Ref{Resource: "other", ID: "b"}, By: "op"})
+		if !errors.Is(err, leasehold.ErrUndecided) {
+			t.Errorf("%s that one of two replicas lacks: %v", attempt, err)
+		}
+		if written(primary) == before {
+			t.Errorf("%s writes nothing, and WAIT would confirm it at once", attempt)
+		}
+	}
 	second.Link.Forward()
 	s.waitTimeout = 20 * time.Second
 	mustAcquire(t, s, "another", "d")

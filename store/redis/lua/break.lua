@@ -36,5 +36,10 @@ if note then
   return {now, 'left', note}
 end
 local m = marked(mark)
-if m and m[5] == res then return {now, 'lost', m} end
+if m and m[5] == res then
+  -- As when it is released again: replicas may lack the end, and WAIT waits for writes alone.
+  redis.call('SETRANGE', mark, 0, string.format('%d %016.0f', m[1], m[2]))
+  clean(mark, now)
+  return {now, 'lost', m}
+end
 return {now, 'unknown'}

@@ -257,10 +257,13 @@ func (s *State) settleArea(sp *space, p *pattern.Pattern) {
 		return
 	}
 	var others []*Resource
-	s.overlapping(sp, p.Name, func(r *Resource) bool {
+	looked := s.overlapping(sp, p.Name, func(r *Resource) bool {
 		others = append(others, r)
 		return true
 	})
+	if sp.leaving() { // else it depends on what this node has in memory whether it looks
+		s.work.take((looked + len(others)) / looksPerUnit)
+	}
 	for _, r := range others {
 		claim, exclusive := sp.claims.Get(r.Claim)
 		if !exclusive {

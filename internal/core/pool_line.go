@@ -27,12 +27,12 @@ type line struct {
 	path    string
 	units   *pool.Line
 	limits  []leasehold.UnitLimit
-	used    btree.Map[string, int] // units, by what the limits count together
-	begun   bool                   // used is counted
-	grants  int                    // so far
-	lent    int                    // how many were asked whether they would borrow something
-	borrows bool                   // somebody did
-	looks   bool                   // somebody reads, and nothing may be written
+	used    []pool.Counts // units, by what each of the limits counts together; nil: not counted yet
+	counted int           // comparisons of leases with limits
+	grants  int           // so far
+	lent    int           // how many were asked whether they would borrow something
+	borrows bool          // somebody did
+	looks   bool          // somebody reads, and nothing may be written
 }
 
 // newLine returns a line in which nobody stands yet. It reads the limits and the rests once: nothing that changes
@@ -65,8 +65,9 @@ func compileAsk(slots int, sel *leasehold.Select, labels leasehold.Labels) (*poo
 	if err != nil {
 		return nil, err
 	}
-	return &pool.Ask{N: slots, Where: where, Spread: sel.Spread, Units: sel.Units,
-		Sorted: slices.Sorted(slices.Values(sel.Units)), Adopts: pool.Adopted(labels)}, nil
+	ask := &pool.Ask{N: slots, Where: where, Spread: sel.Spread, Units: sel.Units,
+		Sorted: slices.Sorted(slices.Values(sel.Units)), Adopts: pool.Adopted(labels)}
+	return ask.Sum(), nil
 }
 
 // A verdict is what becomes of the next in a line.
@@ -136,7 +137,7 @@ func (l *line) keep(ask *pool.Ask) verdict {
 // granted counts what somebody in the line has got.
 func (l *line) granted(c *Claim) {
 	l.grants++
-	if l.begun {
+	if l.used != nil {
 		l.count(c)
 	}
 }
@@ -146,16 +147,12 @@ func (l *line) over(c *Claim) (*leasehold.UnitLimit, int) {
 	if len(l.limits) == 0 || c.Slots == 0 {
 		return nil, 0
 	}
-	if r, ok := l.sp.resources.Get(l.path); ok && !l.begun {
-		l.sp.holders(r, func(held *Claim) bool {
-			l.count(held)
-			return true
-		})
+	if l.used == nil {
+		l.countAll()
 	}
-	l.begun = true
 	for i := range l.limits {
-		if key, counts := countedBy(i, &l.limits[i], c); counts {
-			if has, _ := l.used.Get(key); has+int(c.Slots) > l.limits[i].Most {
+		if key, counts := countedBy(&l.limits[i], c); counts {
+			if has := l.used[i].Of(key); has+int(c.Slots) > l.limits[i].Most {
 				return &l.limits[i], has
 			}
 		}
@@ -163,32 +160,45 @@ func (l *line) over(c *Claim) (*leasehold.UnitLimit, int) {
 	return nil, 0
 }
 
+// countAll counts what all holders have.
+func (l *line) countAll() {
+	l.used = make([]pool.Counts, len(l.limits))
+	if r, ok := l.sp.resources.Get(l.path); ok {
+		l.sp.holders(r, func(held *Claim) bool {
+			l.count(held)
+			return true
+		})
+	}
+}
+
 // count adds the units of a lease to what its holder and its groups have, as far as a limit counts them: without
 // limits nothing is counted.
 func (l *line) count(c *Claim) {
+	l.counted += findsLease + len(l.limits)
 	for i := range l.limits {
-		if key, counts := countedBy(i, &l.limits[i], c); counts {
-			n, _ := l.used.Get(key)
-			l.used.Set(key, n+int(c.Slots))
+		if key, counts := countedBy(&l.limits[i], c); counts {
+			l.used[i].Add(key, int(c.Slots))
 		}
 	}
 }
 
 // countedBy returns what a limit counts a claim with, and whether it counts it.
-func countedBy(i int, limit *leasehold.UnitLimit, c *Claim) (key string, counts bool) {
-	which := string(rune('a' + i))
+func countedBy(limit *leasehold.UnitLimit, c *Claim) (key string, counts bool) {
 	switch limit.By {
 	case leasehold.EachPrefix:
-		return which, strings.HasPrefix(c.Holder, limit.Name)
+		return "", strings.HasPrefix(c.Holder, limit.Name)
 	case leasehold.EachValue:
-		for _, label := range c.terms().Labels {
-			if label.Key == limit.Name {
-				return which + label.Value, true
+		if c.Terms == nil {
+			return "", false
+		}
+		for i := range c.Terms.Labels {
+			if label := &c.Terms.Labels[i]; label.Key == limit.Name {
+				return label.Value, true
 			}
 		}
 		return "", false
 	}
-	return which + c.Holder, true
+	return c.Holder, true
 }
 
 // lookAgain looks at the queue of a pool again when a lease is new or counts for somebody else: somebody may be below
@@ -217,14 +227,15 @@ func (s *State) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
 	given.Holder = change.Holder
 	l := s.newLine(sp, c.Resource)
 	l.limits = slices.DeleteFunc(slices.Clone(l.limits), func(limit leasehold.UnitLimit) bool {
-		before, _ := countedBy(0, &limit, c)
-		after, counts := countedBy(0, &limit, &given)
+		before, _ := countedBy(&limit, c)
+		after, counts := countedBy(&limit, &given)
 		if limit.By == leasehold.EachPrefix {
 			return !counts || strings.HasPrefix(c.Holder, limit.Name) // it is counted there already
 		}
 		return !counts || before == after
 	})
 	limit, has := l.over(&given)
+	s.work.take(l.cost())
 	if limit == nil {
 		return nil
 	}
@@ -260,18 +271,24 @@ func (s *State) handOverUnits(sp *space, path string) {
 		}
 		l := s.newLine(sp, path)
 		n := s.handOverLine(sp, l)
-		s.work.take(n/waitersPerWork + l.units.Looked/unitsLooked)
+		s.work.take(n/waitersPerWork + l.cost())
 		if l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
 			return
 		}
 	}
 }
 
-// How many waiters, and units and hosts, are looked at in a unit of work.
+// How many waiters, and units and hosts, are looked at in a unit of work; and how many times a lease is compared with a
+// limit. To find a lease takes as long as some comparisons.
 const (
 	waitersPerWork = 2
 	unitsLooked    = 64
+	comparisons    = 32
+	findsLease     = 4
 )
+
+// cost is what it took to look at the units and at the limits.
+func (l *line) cost() int { return l.units.Looked/unitsLooked + l.counted/comparisons }
 
 // handOverLine goes through the waiters once, in their order. If nothing is left to do, it notes until when that stays
 // so: until the first of those who were looked at is over, or a rest is. It returns how many waiters it looked at.
@@ -352,7 +369,7 @@ func (s *State) turnInPool(sp *space, waiter *Claim) bool {
 	}
 	l := s.lineBefore(sp, waiter.Resource, func(c *Claim) bool { return c != waiter })
 	v := l.judge(waiter)
-	s.work.take(l.units.Looked / unitsLooked)
+	s.work.take(l.cost())
 	return v.grant
 }
 
@@ -386,7 +403,7 @@ func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) ob
 	}
 	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority })
 	v := l.judge(claim)
-	s.work.take(l.units.Looked / unitsLooked)
+	s.work.take(l.cost())
 	switch {
 	case v.grant:
 		return obstacle{}

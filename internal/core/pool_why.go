@@ -13,9 +13,9 @@ import (
 // those that it counts together.
 func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
 	who := "it"
-	switch key, _ := countedBy(0, limit, c); limit.By {
+	switch key, _ := countedBy(limit, c); limit.By {
 	case leasehold.EachValue:
-		who = fmt.Sprintf("%s=%s", limit.Name, key[1:])
+		who = fmt.Sprintf("%s=%s", limit.Name, key)
 	case leasehold.EachPrefix:
 		who = limit.Name + "…"
 	case leasehold.EachHolder:

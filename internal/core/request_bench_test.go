@@ -130,7 +130,7 @@ func (d *desk) queueUp(path string, n int) (sessions []string) {
 }
 
 func allWorstCases() []worstCase {
-	return slices.Concat(worstCases, areaCases, poolCases, reserveCases)
+	return slices.Concat(worstCases, areaCases, poolCases, reserveCases, countedCases)
 }
 
 var worstCases = []worstCase{

@@ -147,6 +147,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	if s.atLeast(Level4) {
 		// The chore comes first, because from here on it is what knows how the session ended:
 		// see left.
+		s.looked = btree.Set[string]{}
 		s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
 			Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
 		s.collect(sp, session.ID, math.MaxInt)

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"strconv"
+
+	"github.com/leasehold/leasehold"
+)
 
 // A lease is over from the moment that ends it, whether or not a tick has collected it: see
 // over. Every command therefore settles first what it touches, so that nothing is decided by a
@@ -111,7 +115,8 @@ func (s *State) settle(sp *space, path string) *Resource {
 // of them can be over, nor while nothing at all is; a lease that is renewed is looked at once
 // in a TTL. Looking is not counted as work, since when it happens depends on what this node
 // happens to have in memory, and all nodes must count the same; what it ends is counted. If
-// that would be too much for the entry, it ends a part and sets unsettled.
+// that would be too much for the entry, it ends a part and sets unsettled. While a session is
+// collected all nodes look, once in an entry, and it is counted.
 func (s *State) settleSharers(sp *space, r *Resource) bool {
 	if r.sharers() == 0 || s.collected(sp, r) {
 		return false
@@ -141,6 +146,12 @@ func (s *State) settleSharers(sp *space, r *Resource) bool {
 		later.More = &more
 		sp.resources.Set(r.Path, &later)
 	}
+	if sp.leaving() {
+		s.work.take(r.sharers() / sharersPerUnit)
+		if all {
+			s.settled(sp, r.Path)
+		}
+	}
 	for _, c := range over {
 		if _, still := sp.claims.Get(c.ID); still { // another's session may have taken it
 			s.settleClaim(sp, c)
@@ -150,11 +161,24 @@ func (s *State) settleSharers(sp *space, r *Resource) bool {
 	return len(over) > 0
 }
 
+// sharersPerUnit is how many of those who share a resource are looked at in a unit of work.
+const sharersPerUnit = 8
+
+// settled notes that of those who share a resource nobody is over whom this entry has not ended, until another session
+// leaves something behind.
+func (s *State) settled(sp *space, path string) {
+	s.looked.Insert(lookedKey(sp, path))
+}
+
+func lookedKey(sp *space, path string) string {
+	return strconv.Itoa(len(sp.name)) + ":" + sp.name + path
+}
+
 // collected reports whether none of those who share a resource can be over at the stamp. A
 // session that is still being collected is a reason to look, whatever the deadlines say.
 func (s *State) collected(sp *space, r *Resource) bool {
 	soonest := r.more().shares().soonest
-	return (soonest == 0 || soonest > s.now || s.calm()) && !sp.leaving()
+	return (soonest == 0 || soonest > s.now || s.calm()) && (!sp.leaving() || s.looked.Contains(lookedKey(sp, r.Path)))
 }
 
 // touch returns the claim of an id after what is over at the stamp has ended, and

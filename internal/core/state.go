@@ -100,9 +100,10 @@ type State struct {
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
-	work      work // of the entry being applied
-	unsettled bool // the command looked at something of which not all that is over was collected
-	smallWork int  // in tests, the budget of an entry; 0: as it is
+	work      work              // of the entry being applied
+	unsettled bool              // the command looked at something of which not all that is over was collected
+	looked    btree.Set[string] // resources whose leases on slots were all looked at by the entry: see settled
+	smallWork int               // in tests, the budget of an entry; 0: as it is
 }
 
 // A space is one namespace: tokens, revisions and sessions are ordered within it.
@@ -263,6 +264,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 	s.turnPage()
 	s.records.Begin()
 	s.work, s.door, s.asker, s.fresh = s.newWork(), "", nil, nil
+	s.looked = btree.Set[string]{}
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++

@@ -19,7 +19,7 @@ type Line struct {
 	pool    string
 	resting btree.Set[string]
 	kept    []keeper
-	nothing btree.Set[string] // what was asked for by those who could use none of the units
+	nothing btree.Map[uint64, []*Ask] // by key: of those who could use none of the units
 	full    bool
 
 	begins func(*Ask, func(*Unit) bool) time.Duration // of Lend
@@ -117,7 +117,7 @@ func (l *Line) keeps(k *keeper, u *Unit) bool {
 // on counts the units of a host that a request asks for: all of them, those that are fit, and those that are free.
 func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
 	var last match
-	for _, u := range a.list(h) {
+	for _, u := range l.list(a, h) {
 		if u.Removed || !l.wants(a, u, &last) {
 			continue
 		}
@@ -134,7 +134,10 @@ func (l *Line) on(a *Ask, h *Host) (all, fit, free int) {
 }
 
 // hosts calls yield with the hosts that may have units that a request asks for, by name, until it returns false.
-func (l *Line) hosts(a *Ask, yield func(*Host) bool) { l.table.hostsFor(l.pool, a, yield) }
+func (l *Line) hosts(a *Ask, yield func(*Host) bool) {
+	l.searches(a)
+	l.table.hostsFor(l.pool, a, yield)
+}
 
 // hostsFor is Hosts for those that may have units that a request asks for.
 func (t *Table) hostsFor(pool string, a *Ask, yield func(*Host) bool) {
@@ -240,16 +243,11 @@ func (l *Line) choose(a *Ask, holder string) []*Unit {
 	return chosen.picked()
 }
 
-// Repeats reports whether somebody before asked for the very same, and did not get it.
-func (l *Line) Repeats(a *Ask) bool {
-	return slices.ContainsFunc(l.kept, func(k keeper) bool { return !k.fixed && k.ask.same(a) }) ||
-		l.nothing.Len() > 0 && l.nothing.Contains(a.text())
-}
-
 // named returns the units that a request names, if all of them can be granted.
 func (l *Line) named(a *Ask) []*Unit {
 	units := make([]*Unit, 0, len(a.Units))
 	for _, name := range a.Units {
+		l.Looked += lookedPerSearch
 		u := l.table.Get(l.pool, name)
 		if u == nil || !l.free(a, u) {
 			return nil
@@ -265,7 +263,7 @@ func (l *Line) collect(a *Ask, h *Host, into *best) {
 		return
 	}
 	var last match
-	for _, u := range a.list(h) {
+	for _, u := range l.list(a, h) {
 		if u.Free() && l.wants(a, u, &last) && l.free(a, u) {
 			into.add(u)
 		}
@@ -290,7 +288,8 @@ func (l *Line) Keep(a *Ask) (now, ever bool) {
 		l.kept = append(l.kept, k)
 		l.full = a.All || len(l.kept) == MaxKept
 	case ever:
-		l.nothing.Insert(a.text())
+		alike, _ := l.nothing.Get(a.key())
+		l.nothing.Set(a.key(), append(alike, a))
 	}
 	return now, ever
 }

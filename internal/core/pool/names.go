@@ -21,3 +21,19 @@ func (n *Names) Has(name string) bool {
 	_, has := n.has[name]
 	return has
 }
+
+// Counts are numbers by name. They can only be asked for one of them, as a set of names. Their zero value is empty.
+type Counts struct {
+	of map[string]int
+}
+
+// Add adds to the number of a name.
+func (c *Counts) Add(name string, n int) {
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	c.of[name] += n
+}
+
+// Of returns the number of a name.
+func (c *Counts) Of(name string) int { return c.of[name] }

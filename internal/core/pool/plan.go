@@ -18,7 +18,7 @@ func (t *Table) Plan(pool string, a *Ask, worth func(*Unit) int) []*Unit {
 			here = &planned{}
 		}
 		var last match
-		for _, u := range a.list(h) {
+		for _, u := range l.list(a, h) {
 			if u.Fit() && l.wants(a, u, &last) {
 				here.add(u, worth(u))
 			}

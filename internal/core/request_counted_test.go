@@ -67,8 +67,8 @@ var countedCases = []worstCase{
 		}
 		return d.entry(many...)
 	}},
-	{"1,024 acquires of what 60,000 share while a session is collected", func(d *desk, part int) func() int {
-		d.share("r", 60000/part, "")
+	{"1,024 acquires of what 30,000 share while a session is collected", func(d *desk, part int) func() int {
+		d.share("r", 30000/part, "")
 		d.left(leasehold.MaxClaimsPerSession / part)
 		var many []core.Command
 		for i := range 1024 {

@@ -56,7 +56,7 @@ func (c *conn) deserted() bool {
 func (c *conn) endHalf() {
 	for _, s := range c.streams {
 		switch {
-		case s.started || s.more != nil:
+		case s.started:
 		case !s.late:
 			s.late = true
 		default:

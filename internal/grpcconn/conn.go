@@ -88,8 +88,9 @@ func (c *conn) serve() error {
 		}
 		var one http2.StreamError
 		if errors.As(err, &one) {
-			c.refuse(one.StreamID, one.Code)
-		} else if err != nil {
+			err = c.refuse(one.StreamID, one.Code)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -322,7 +323,7 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 	if s.refused == nil && s.method.unary == nil {
 		s.more = make(chan struct{}, 1)
 	}
-	if s.refused != nil || s.more != nil {
+	if s.refused != nil || s.more != nil && s.method.info.IsClientStream {
 		s.start()
 	}
 	if ended {
@@ -419,17 +420,19 @@ func (c *conn) handleSettings(f *http2.SettingsFrame) error {
 	return err
 }
 
-// refuse ends a stream because of what the client did.
-func (c *conn) refuse(id uint32, code http2.ErrCode) {
+// refuse ends a stream because of what the client did. If a call ends by that, the client has given it up.
+func (c *conn) refuse(id uint32, code http2.ErrCode) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.streams[id]; s != nil {
 		s.abandon()
 		c.drop(s)
+		err = c.gaveUp()
 	}
 	c.putReset(id, code)
 	c.flushSoon()
 	c.pace()
+	return err
 }
 
 // drop forgets a stream. mu is held.

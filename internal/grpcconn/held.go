@@ -13,7 +13,7 @@ const (
 	// whatever others do.
 	freeHeld = 256 << 10
 	// maxLent is how much all connections together may have beyond that. Nobody knows who the clients are until their
-	// requests are whole.
+	// requests are whole: those on whose connections nothing was proven leave half of it to the others.
 	maxLent = 512 << 20
 	// streamCost is what a call costs beside its header and messages.
 	streamCost = 512
@@ -36,11 +36,15 @@ func (c *conn) hold(n int) {
 
 // tooMuch says that a connection holds more than it may.
 func (c *conn) tooMuch() error {
+	most := int64(maxLent)
+	if !c.proven.Load() {
+		most /= 2
+	}
 	switch {
 	case c.held.bytes > maxHeld:
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on one connection", maxHeld)
-	case c.lent > 0 && c.server.lent.Load() > maxLent:
-		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on all connections", maxLent)
+	case c.lent > 0 && c.server.lent.Load() > most:
+		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on all connections", most)
 	}
 	return nil
 }

@@ -70,6 +70,27 @@ func TestManyHold(t *testing.T) {
 	})
 }
 
+// Clients that nobody knows leave half of what there is to the others: whoever has many calls on one connection would
+// otherwise lose those that keep its leases alive.
+func TestStrangersLeaveRoom(t *testing.T) {
+	inBubble(t, func(s *site) {
+		stranger := s.raw(true)
+		_ = stranger.WriteSettings()
+		s.server.lent.Store(maxLent / 2) // by others like it
+		for what, c := range map[string]*raw{"unknown": stranger, "known": s.proven()} {
+			c.call(5, false)
+			_ = c.WriteData(5, false, binary.BigEndian.AppendUint32([]byte{0}, 1<<20))
+			for range 20 {
+				_ = c.WriteData(5, false, make([]byte, 16<<10))
+			}
+			if got := c.came(); (got == "") != (what == "known") {
+				t.Errorf("%s: a large call is answered %q", what, got)
+			}
+			_ = c.Close()
+		}
+	})
+}
+
 // What ends a connection is the last that its client hears.
 func TestLastWord(t *testing.T) {
 	inBubble(t, func(s *site) {

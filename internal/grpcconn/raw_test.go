@@ -340,29 +340,67 @@ func TestHalfRequestsEnd(t *testing.T) {
 	})
 }
 
-// A client that goes on beginning calls and giving them up is sent away, sooner if nobody knows it.
-func TestEndlessResets(t *testing.T) {
+// Nor is a request that has one message and a stream of answers, and nothing runs for it before.
+func TestHalfRequestsForStreamsEnd(t *testing.T) {
 	inBubble(t, func(s *site) {
-		for name, c := range map[string]*raw{"known": s.proven(), "unknown": s.raw(true)} {
-			most := 2 * s.server.MaxStreams
-			if name == "unknown" {
-				_ = c.WriteSettings()
-				most = 0
-			}
-			most, n := max(most, strangerGivesUp), 0
-			for id := uint32(3); n < 2*most; n++ {
-				c.call(id, false)
-				if c.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
-					break
-				}
-				id += 2
-			}
-			if got := c.came(); n < most || n > most+10 || !strings.Contains(got, "GOAWAY ENHANCE_YOUR_CALM") {
-				t.Errorf("%s: after %d calls it was told %.200q", name, n, got)
-			}
-			_ = c.Close()
+		began := 0
+		s.server.methods["/x/Observe"] = &method{
+			info:   &grpc.StreamServerInfo{FullMethod: "/x/Observe", IsServerStream: true},
+			stream: func(_ any, stream grpc.ServerStream) error { began++; return stream.RecvMsg(&pb.RangeRequest{}) },
 		}
+		fields := slices.Clone(usual)
+		fields[5] = "/x/Observe"
+		c := s.raw(true)
+		_ = c.WriteSettings()
+		c.call(1, false, fields...)
+		_ = c.WriteData(1, false, message(0))
+		if got := c.came(); began != 1 || got != "HEADERS,RST_STREAM NO_ERROR" {
+			t.Errorf("a whole request is answered %q", got)
+		}
+		c.call(3, false, fields...)
+		if c.came(); began != 1 {
+			t.Error("a half one is carried out")
+		}
+		for range 3 {
+			time.Sleep(testPing)
+			_ = c.WritePing(true, [8]byte{})
+		}
+		if got := c.came(); !strings.Contains(got, "HEADERS,RST_STREAM NO_ERROR") {
+			t.Errorf("a half one is answered %q", got)
+		}
+		_ = c.Close()
 	})
+}
+
+// A client that goes on beginning calls and giving them up is sent away, sooner if nobody knows it. So is one that has
+// the server give them up, by what is wrong.
+func TestEndlessResets(t *testing.T) {
+	for how, giveUp := range map[string]func(c *raw, id uint32) error{
+		"resets":   func(c *raw, id uint32) error { return c.WriteRSTStream(id, http2.ErrCodeCancel) },
+		"mistakes": func(c *raw, id uint32) error { return c.WriteWindowUpdate(id, 1<<31-1) },
+	} {
+		inBubble(t, func(s *site) {
+			for name, c := range map[string]*raw{"known": s.proven(), "unknown": s.raw(true)} {
+				most := 2 * s.server.MaxStreams
+				if name == "unknown" {
+					_ = c.WriteSettings()
+					most = 0
+				}
+				most, n := max(most, strangerGivesUp), 0
+				for id := uint32(3); n < 2*most; n++ {
+					c.call(id, false)
+					if giveUp(c, id) != nil {
+						break
+					}
+					id += 2
+				}
+				if got := c.came(); n < most || n > most+10 || !strings.HasSuffix(got, "GOAWAY ENHANCE_YOUR_CALM") {
+					t.Errorf("%s, %s: after %d calls it was told %.200q", how, name, n, got)
+				}
+				_ = c.Close()
+			}
+		})
+	}
 }
 
 // A client that does not read costs no more than so much, whatever it asks for, and not for ever.

@@ -98,11 +98,11 @@ func (s *Stream) arrived(data []byte, end bool) {
 	if s.method == nil || s.refused != nil {
 		return // its answer is on the way
 	}
-	if s.more != nil {
-		if s.ended || s.broken != nil || s.whole() {
-			s.signal()
-		}
-	} else if !s.started && (s.ended || s.broken != nil) {
+	whole := s.ended || s.broken != nil || s.more != nil && s.whole()
+	if s.more != nil && whole {
+		s.signal()
+	}
+	if !s.started && whole {
 		s.start()
 	}
 	s.allow()

@@ -22,12 +22,15 @@ func NewPlaces(most, alone int, message string) *Places {
 }
 
 // Enter takes a place for the client that a context belongs to, or returns the error Limited. Call leave when it ends.
-func (p *Places) Enter(ctx context.Context) (leave func(), err error) {
+func (p *Places) Enter(ctx context.Context) (leave func(), err error) { return p.EnterWith(ctx, 1) }
+
+// EnterWith is Enter for n places at once, or none.
+func (p *Places) EnterWith(ctx context.Context, n int) (leave func(), err error) {
 	client := clientOf(ctx)
-	if err := p.take(client, 1); err != nil {
+	if err := p.take(client, n); err != nil {
 		return nil, err
 	}
-	return func() { p.Give(client, 1) }, nil
+	return func() { p.Give(client, n) }, nil
 }
 
 // take takes n places at once for a client, or returns the error Limited.

@@ -107,6 +107,15 @@ type called struct {
 // Context returns the context of the stream.
 func (s *called) Context() context.Context { return s.ctx }
 
+// RecvMsg waits for the next message.
+func (s *called) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		took(s.ctx)
+	}
+	return err
+}
+
 // grown says how many bytes of keys and values there are by now in the part of an answer that is being read.
 func (c *call) grown(bytes int) error {
 	if c == nil {
@@ -161,13 +170,14 @@ func (d *Door) enter(ctx context.Context, method string, stream bool) (*call, er
 	return c, nil
 }
 
-// admit refuses a call before its message is read, and accounts for that. What it lets in is entered as any other.
-func (d *Door) admit(ctx context.Context, method string) error {
+// admit refuses a call before its message is read, and accounts for that. What it lets in is entered as any other. It
+// returns the context with who asks.
+func (d *Door) admit(ctx context.Context, method string) (context.Context, error) {
 	c, err := d.enter(ctx, method, false)
 	if err != nil {
-		return c.end(err)
+		return ctx, c.end(err)
 	}
-	return nil
+	return c.ctx, nil
 }
 
 // login finds out who asks: by a token, or by the certificate of the connection.

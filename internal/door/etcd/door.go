@@ -62,6 +62,8 @@ type Door struct {
 	services []grpcconn.Service
 	own      *grpcconn.Server // of the port of its own; nil: there is none
 	shared   *grpc.Server     // of the port that doors share
+	talks    map[string]bool  // calls in which a client sends many messages
+	coming   *door.Places     // bytes of large messages on their way, on the port that doors share
 
 	newest  atomic.Uint64 // revision that an answer of this server has shown
 	who     atomic.Pointer[identity]
@@ -96,6 +98,14 @@ func New(b *door.Backend, config Config) *Door {
 		{Desc: &v3electionpb.Election_ServiceDesc, Impl: electionServer{Door: d}},
 		{Desc: &grpc_health_v1.Health_ServiceDesc, Impl: healthServer{Door: d}},
 	}
+	d.talks = map[string]bool{}
+	for _, s := range d.services {
+		for _, m := range s.Desc.Streams {
+			d.talks["/"+s.Desc.ServiceName+"/"+m.StreamName] = m.ClientStreams
+		}
+	}
+	d.coming = door.NewPlaces(maxComing, maxComing/2, "as many bytes of large messages are on their way as can be, or "+
+		"as one client may have: try again in a moment")
 	d.shared = d.newShared()
 	return d
 }

@@ -88,9 +88,9 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveStream(w, r)
 		return
 	}
-	ctx := incoming(r)
+	ctx := incoming(r, "Authorization")
 	// Before the body is read, which the call needs first: nobody shall hold memory who has not said who it is.
-	if err := c.door.admit(ctx, c.method); err != nil {
+	if _, err := c.door.admit(ctx, c.method); err != nil {
 		writeFailure(w, err)
 		return
 	}
@@ -148,11 +148,13 @@ func decodeJSON(body []byte, m proto.Message) error {
 	return nil
 }
 
-// incoming returns the context of a request as gRPC would have it.
-func incoming(r *http.Request) context.Context {
+// incoming returns the context of a request as gRPC would have it, with some of its headers.
+func incoming(r *http.Request, headers ...string) context.Context {
 	meta := metadata.MD{}
-	if all := r.Header.Values("Authorization"); len(all) > 0 {
-		meta.Set("authorization", all...)
+	for _, name := range headers {
+		if all := r.Header.Values(name); len(all) > 0 {
+			meta.Set(name, all...)
+		}
 	}
 	p := &peer.Peer{Addr: remote(r.RemoteAddr)}
 	if r.TLS != nil {
@@ -173,14 +175,14 @@ func (r remote) String() string { return string(r) }
 // reads the body while it answers: by default, net/http closes the body of a request over HTTP/1.1 with the first byte
 // of the answer, and whether the call has seen its end by then is chance.
 func (c jsonCall) serveStream(w http.ResponseWriter, r *http.Request) {
-	s := &jsonStream{ctx: incoming(r), w: w}
+	s := &jsonStream{ctx: incoming(r, "Authorization"), w: w}
 	if c.stream.ClientStreams {
 		door.Unhurried(w)
 		s.body = json.NewDecoder(io.LimitReader(r.Body, maxJSON))
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has it always
 		defer s.hangUp()
 	} else {
-		err := c.door.admit(s.ctx, c.method)
+		_, err := c.door.admit(s.ctx, c.method)
 		var body []byte
 		if err == nil {
 			body, err = wholeBody(w, r, maxJSON)

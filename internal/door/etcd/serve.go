@@ -5,17 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math"
 	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
@@ -37,16 +33,6 @@ const (
 	drainTime = time.Second
 )
 
-// newShared returns a server of gRPC for the port that doors share, where net/http has the connections.
-func (d *Door) newShared() *grpc.Server {
-	s := grpc.NewServer(grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.streaming),
-		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(math.MaxInt32))
-	for _, service := range d.services {
-		s.RegisterService(service.Desc, service.Impl)
-	}
-	return s
-}
-
 // newOwn returns a server of gRPC for a port of the door's own.
 func (d *Door) newOwn() *grpcconn.Server {
 	return grpcconn.NewServer(grpcconn.Config{
@@ -55,45 +41,6 @@ func (d *Door) newOwn() *grpcconn.Server {
 	})
 }
 
-// overHTTP answers gRPC on the port that doors share, by way of net/http.
-type overHTTP struct{ *Door }
-
-// ServeHTTP answers one call.
-func (h overHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !isGRPC(r) {
-		h.gatewayRefuse(w, door.Invalidly(http.StatusUnsupportedMediaType,
-			"%s is called by gRPC, over HTTP/2 and with the content type application/grpc; or as JSON, below /v3/",
-			door.Brief(r.URL.Path)))
-		return
-	}
-	door.Unhurried(w)
-	h.shared.ServeHTTP(&paced{ResponseWriter: w}, r)
-}
-
-func isGRPC(r *http.Request) bool {
-	return r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
-}
-
-// paced is a writer that waits for a client only for so long.
-type paced struct{ http.ResponseWriter }
-
-// Write writes some bytes.
-func (p *paced) Write(b []byte) (int, error) {
-	door.WriteWithin(p.ResponseWriter, slowTime)
-	defer door.Unhurried(p.ResponseWriter)
-	return p.ResponseWriter.Write(b)
-}
-
-// Flush sends what was written.
-func (p *paced) Flush() {
-	door.WriteWithin(p.ResponseWriter, slowTime)
-	defer door.Unhurried(p.ResponseWriter)
-	_ = http.NewResponseController(p.ResponseWriter).Flush()
-}
-
-// Unwrap lets http.ResponseController find the writer below.
-func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
-
 // refuse tells why the port does not let a call in: as gRPC does, or as the gateway.
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	d.noteRefused(r, err)
@@ -101,16 +48,13 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		d.gatewayRefuse(w, err)
 		return
 	}
-	h := w.Header()
-	h["Content-Type"] = []string{"application/grpc"}
 	code := codes.Unavailable
 	if errors.Is(err, leasehold.ErrDenied) {
 		code = codes.PermissionDenied
 	} else if errors.Is(err, leasehold.ErrInvalid) {
 		code = codes.InvalidArgument
 	}
-	h["Grpc-Status"] = []string{strconv.Itoa(int(code))}
-	h["Grpc-Message"] = []string{url.PathEscape(err.Error())}
+	refuseCall(w, status.New(code, err.Error()))
 }
 
 // noteRefused puts in the journal that somebody may not come in.

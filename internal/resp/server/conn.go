@@ -170,10 +170,7 @@ func (c *Conn) flush() bool {
 		c.writing = false
 		c.written.Broadcast()
 	}
-	c.out.Reset(kept(b))
-	if len(b) > strangerFree && !c.proven.Load() {
-		c.out.Reset(nil)
-	}
+	c.out.Reset(c.kept(b))
 	if len(c.pushed) > 0 {
 		c.writing = true
 		go c.writePushed() // not here: there may be no end to it

@@ -236,7 +236,7 @@ func (l *loop) keep(buffer []byte) {
 
 func (l *loop) read(c *Conn) {
 	p := c.place
-	if n := len(l.spare); n > 0 {
+	if n := len(l.spare); n > 0 && c.mayHave(l.spare[n-1]) {
 		if c.in.Use(l.spare[n-1]) {
 			l.spare = l.spare[:n-1]
 		}
@@ -370,7 +370,7 @@ func (l *loop) flush(c *Conn) bool {
 	}
 	n, err := c.place.send(b)
 	if err == nil && n == len(b) {
-		c.out.Reset(kept(b))
+		c.out.Reset(c.kept(b))
 		c.held = false
 		return true
 	}

@@ -66,6 +66,17 @@ func (c *Conn) noRoom() {
 	c.turn, c.ending = turn{bad: errStrangers}, true
 }
 
+// mayHave reports whether a buffer that others have used is not too large for the client.
+func (c *Conn) mayHave(buffer []byte) bool { return len(buffer) <= strangerFree || c.proven.Load() }
+
+// kept returns a buffer of answers for the next use, unless it is too large to be kept for the client.
+func (c *Conn) kept(b []byte) []byte {
+	if cap(b) > strangerFree && !c.proven.Load() {
+		return nil
+	}
+	return kept(b)
+}
+
 // full is how many bytes of answers wait for more.
 func (c *Conn) full() int {
 	if c.proven.Load() {

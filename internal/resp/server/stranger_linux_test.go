@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -125,4 +127,51 @@ func TestOneTurnIsBounded(t *testing.T) {
 		}
 	}
 	c.place = nil
+}
+
+// A stranger in the loop has no more memory than one that is alone: neither for short commands, which have it without
+// asking, nor for the buffers of answers that are sent.
+func TestStrangersInTheLoop(t *testing.T) {
+	b := proving(Config{Crowd: 1})
+	known, stranger := b.dial(t, t.Context()), b.dial(t, t.Context())
+	known.send("LOGIN")
+	known.expect("OK")
+	for range 2 * visit { // until it is in the loop again
+		known.send("PING")
+		known.expect("PONG")
+	}
+	for range 5 { // its buffer grows, and is left to the loop
+		large := strings.Repeat("y", 60<<10)
+		go known.send("ECHO "+large, "ECHO "+large)
+		known.expect(large, large)
+	}
+	known.send("PING")
+	known.expect("PONG")
+	shared := b.config.Strangers
+	for n := shared.Most; n > 0; {
+		if !shared.Take(fmt.Sprint(n), n) { // by others like it
+			n /= 2
+		}
+	}
+	stranger.send("PING")
+	stranger.expect("PONG")
+	_ = stranger.Close()
+	<-stranger.ended
+}
+
+func TestStrangersKeepNoLongAnswers(t *testing.T) {
+	b := proving(Config{Crowd: 1})
+	c := b.dial(t, t.Context())
+	go c.send(slices.Repeat([]string{"COMMAND LIST"}, 1000)...)
+	for range 1000 {
+		c.read()
+	}
+	b.mu.Lock()
+	conn := slices.Collect(maps.Keys(b.conns))[0]
+	b.mu.Unlock()
+	_ = c.Close()
+	<-c.ended
+	if n := cap(conn.out.Bytes()); n > strangerFree {
+		t.Errorf("it has a buffer of %d bytes", n)
+	}
 }

@@ -117,12 +117,11 @@ func (c *call) keepLarge(r io.Reader, counted *counter, sum hash.Hash) (content,
 	if err != nil {
 		return content{}, err
 	}
-	select {
-	case c.door.uploads <- struct{}{}:
-		defer func() { <-c.door.uploads }()
-	default:
-		return content{}, errServerBusy
+	leave, err := c.door.uploads.Enter(c.ctx)
+	if err != nil {
+		return content{}, err
 	}
+	defer leave()
 	counted.most = leasehold.MaxLarge
 	large, err := v.PutValue(c.ctx, r)
 	if counted.failed != nil {

@@ -28,7 +28,7 @@ type Config struct {
 	Accounts   *azureaccount.Book
 	Namespace  string // where everything is kept; empty: the default one
 	Domain     string // what host-style names end with, as azurerm is told; empty: leasehold.test
-	MaxUploads int    // large bodies that come in at the same time; 0: 64
+	MaxUploads int    // large bodies that come in at the same time, of which one client can have half; 0: 64
 }
 
 // A Door answers the requests of Azure's clients by asking a backend.
@@ -36,7 +36,7 @@ type Door struct {
 	backend *door.Backend
 	config  Config
 	verbs   map[string]*telemetry.Verb
-	uploads chan struct{}
+	uploads *door.Places
 }
 
 // New returns a door to a backend.
@@ -50,7 +50,8 @@ func New(b *door.Backend, config Config) *Door {
 		d.verbs[o.name] = requests.Verb("azure-" + o.name)
 	}
 	d.verbs["other"] = requests.Verb("azure-other")
-	d.uploads = make(chan struct{}, d.config.MaxUploads)
+	d.uploads = door.NewPlaces(d.config.MaxUploads, max(1, d.config.MaxUploads/2), "as many large bodies come in here "+
+		"as can, or as one client may have: please retry your request")
 	return d
 }
 

@@ -1,6 +1,8 @@
 package azure
 
 import (
+	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"bufio"
 	"context"
 	"crypto/tls"
@@ -98,8 +100,8 @@ func TestBlockListLeavesNothingOpen(t *testing.T) {
 	k := &keeper{Engine: b.engine}
 	b.door.backend.Open(k)
 	b.ask("PUT", "/box/x?comp=block&blockid=QQ==", strings.Repeat("x", 3*leasehold.MaxValue)).expect(201)
-	for range cap(b.door.uploads) {
-		b.door.uploads <- struct{}{}
+	for i := range b.door.config.MaxUploads {
+		b.door.uploads.Take(fmt.Sprint(i), 1) // by as many clients
 	}
 	b.ask("PUT", "/box/x?comp=blocklist", "<BlockList><Latest>QQ==</Latest></BlockList>").expect(503, "ServerBusy")
 	if n := k.open.Load(); n != 0 {
@@ -288,5 +290,73 @@ func TestStalledClientsAreLetGo(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// One client whose large bodies come slowly does not keep others from theirs.
+func TestUploadsAreShared(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	large := strings.Repeat("x", 2*leasehold.MaxValue)
+	upload := func(address string, body io.Reader) reply {
+		r := httptest.NewRequest("PUT", "https://127.0.0.1/"+testAccount+"/box/"+address, body)
+		r.ContentLength, r.RemoteAddr = int64(len(large)), address+":1"
+		r.Header.Set("X-Ms-Blob-Type", "BlockBlob")
+		b.sign(r)
+		return b.send(r)
+	}
+	var slow []*io.PipeWriter
+	answers := make(chan reply, b.door.config.MaxUploads)
+	for range b.door.config.MaxUploads {
+		body, rest := io.Pipe()
+		slow = append(slow, rest)
+		go func() { answers <- upload("192.0.2.1", body) }()
+		_, _ = io.WriteString(rest, large[:leasehold.MaxValue+1])
+		_, _ = io.WriteString(rest, "x") // which is read by who keeps it
+	}
+	upload("192.0.2.2", strings.NewReader(large)).expect(201)
+	for _, rest := range slow {
+		go func() {
+			_, _ = io.WriteString(rest, large[leasehold.MaxValue+2:])
+			_ = rest.Close()
+		}()
+	}
+	refused := 0
+	for range slow {
+		switch got := <-answers; got.status {
+		case 201:
+		case 503:
+			refused++
+		default:
+			t.Errorf("one is answered %d %s", got.status, got.body)
+		}
+	}
+	if refused == 0 || refused > b.door.config.MaxUploads/2 {
+		t.Errorf("of %d, %d are refused", len(slow), refused)
+	}
+	upload("192.0.2.1", strings.NewReader(large)).expect(201)
+}
+
+// Whoever has no credential does not learn by a bearer token which accounts there are.
+func TestTokensDoNotTellAccounts(t *testing.T) {
+	b := newBench(t)
+	_, hash := credential.NewToken()
+	_, err := b.engine.Do(t.Context(), &core.ChangeAccess{Put: access.Items{
+		Tokens:   []*access.Token{{ID: "t1", Hash: hash, Principal: "root"}},
+		Bindings: []*access.Binding{{Name: "admins", Role: "admin", Principal: "root", Namespace: "*"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, _ := credential.NewToken()
+	for _, token := range []string{"a.b.c", wrong} {
+		var told []string
+		for _, account := range []string{testAccount, "another99"} {
+			got := b.send(bare("GET", "/"+account+"/box/x", "", "Authorization", "Bearer "+token))
+			got.expect(401, "InvalidAuthenticationInfo")
+			told = append(told, got.body[strings.Index(got.body, "<AuthenticationErrorDetail>"):])
+		}
+		if told[0] != told[1] {
+			t.Errorf("%q is told about an account that there is, and %q about another", told[0], told[1])
+		}
 	}
 }

@@ -202,7 +202,7 @@ func TestBodyThatStops(t *testing.T) {
 		}
 	}
 	b.ask("GET", "/box/x", "").expect(404, "BlobNotFound")
-	if n := len(b.door.uploads); n != 0 {
+	if n := b.door.uploads.Now(); n != 0 {
 		t.Errorf("%d uploads are still under way", n)
 	}
 }

@@ -73,11 +73,18 @@ func fingerprint(key []byte) string {
 // checkBearer checks a token that this door gave for the key of an account, or a credential of the policy.
 func (c *call) checkBearer(token string) error {
 	claims, ok := c.door.openToken(strings.TrimSpace(token), time.Now())
-	switch {
-	case !ok && c.door.backend.AccessOn() && len(c.door.config.Accounts.Keys(c.at.Account)) > 0:
+	if !ok && c.door.backend.AccessOn() {
+		// Before it is looked whether there is such an account: that is not for everybody to know.
 		proof, err := c.door.backend.Login(c.r, door.Bearer)
-		c.proof = proof
-		return c.loginFault(err)
+		if err != nil {
+			return c.loginFault(err)
+		}
+		if len(c.door.config.Accounts.Keys(c.at.Account)) > 0 {
+			c.proof = proof
+			return nil
+		}
+	}
+	switch {
 	case !ok:
 		return cmp.Or(c.door.backend.FailedAccount(c.r), error(errInvalidAuth.with("AuthenticationErrorDetail",
 			"The token is not one of this server's, or it has expired, or its key was taken away.")))

@@ -1,12 +1,12 @@
 package azure
 
 import (
-	"github.com/leasehold/leasehold/internal/core/access"
-	"github.com/leasehold/leasehold/internal/access/credential"
 	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"github.com/leasehold/leasehold/internal/access/credential"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"io"
 	"net"
 	"net/http"

@@ -32,18 +32,19 @@ type Door struct {
 
 	watching atomic.Int64
 	events   eventCache
-	lists    door.Limit
+	lists    *door.Places
 }
 
-// maxLists is how many lists without a limit are put together at a time: each may be of all objects.
+// maxLists is how many lists without a limit are put together and sent at a time: each may be of all objects. One
+// client can have half of them.
 const maxLists = 64
 
 // New returns a door to a backend.
 func New(b *door.Backend, config Config) *Door {
 	door.SetDefault(&config.Namespace, leasehold.DefaultNamespace)
-	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}, lists: door.Limit{
-		Most: maxLists, Message: "as many lists are put together here as can be: try again in a moment, or with limit",
-	}}
+	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}}
+	d.lists = door.NewPlaces(maxLists, maxLists/2, "as many lists are put together here as can be, or as one client "+
+		"may have: try again in a moment, or with limit")
 	requests := b.Requests(doorName)
 	for _, o := range append(operations, unknown) {
 		if d.verbs[o.name] == nil {

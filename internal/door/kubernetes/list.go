@@ -121,7 +121,7 @@ func (c *call) list() error {
 		return err
 	}
 	if q.limit == 0 && q.fields.Name == "" {
-		leave, err := c.door.lists.Enter()
+		leave, err := c.door.lists.Enter(c.signed())
 		if err != nil {
 			return err
 		}

@@ -3,9 +3,12 @@ package kubernetes
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/core"
@@ -235,4 +238,43 @@ func TestAge(t *testing.T) {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
+}
+
+// A stuck is a client that does not take its answer before it is let.
+type stuck struct {
+	*httptest.ResponseRecorder
+	let chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	<-s.let
+	return s.ResponseRecorder.Write(b)
+}
+
+// One client that does not take its lists keeps nobody else from listing.
+func TestListsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{})
+		list := func(address string, w http.ResponseWriter) {
+			r := httptest.NewRequest("GET", leases, nil)
+			r.RemoteAddr = address
+			b.door.ServeHTTP(w, r)
+		}
+		let := make(chan struct{})
+		for range 2 * maxLists {
+			go list("192.0.2.1:1", &stuck{httptest.NewRecorder(), let})
+		}
+		synctest.Wait()
+		w := httptest.NewRecorder()
+		list("192.0.2.2:1", w)
+		if w.Code != 200 {
+			t.Errorf("another client is told %d %s", w.Code, w.Body)
+		}
+		close(let)
+		synctest.Wait()
+		w = httptest.NewRecorder()
+		if list("192.0.2.1:1", w); w.Code != 200 {
+			t.Errorf("afterwards it is told %d %s", w.Code, w.Body)
+		}
+	})
 }

@@ -163,7 +163,7 @@ func (s *stream) lasts() (time.Duration, error) {
 
 // present reads what is there before the watch begins.
 func (s *stream) present() (*found, error) {
-	leave, err := s.door.lists.Enter()
+	leave, err := s.door.lists.Enter(s.signed())
 	if err != nil {
 		return nil, err
 	}

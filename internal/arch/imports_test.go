@@ -77,11 +77,11 @@ var rules = []rule{
 	{of: "internal/resp/server", only: []string{"internal/limit", "internal/resp", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
 	{of: "internal/resp/pipeline", only: []string{"internal/limit", "internal/resp"}},
 	{of: "internal/resp/words", only: []string{"internal/resp"}},
-	{of: "internal/listen", only: []string{"", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
-	{of: "internal/certificate", only: []string{}},                                                                                      // files and keys, no leases
-	{of: "internal/limit", only: []string{}},                                                                                            // time, no leases
-	{of: "internal/socket", only: []string{"golang.org/x/sys/unix"}},                                                                    // connections, no leases
-	{of: "internal/redial", only: []string{}},                                                                                           // connections, no leases
+	{of: "internal/listen", only: []string{"", "internal/limit", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
+	{of: "internal/certificate", only: []string{}},                                                                                                        // files and keys, no leases
+	{of: "internal/limit", only: []string{}},                                                                                                              // time, no leases
+	{of: "internal/socket", only: []string{"golang.org/x/sys/unix"}},                                                                                      // connections, no leases
+	{of: "internal/redial", only: []string{}},                                                                                                             // connections, no leases
 	{of: "internal/tokenfile", only: []string{""}},
 	{of: "internal/id", only: []string{}},                                                    // text, no leases
 	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},     // processes and clocks, no leases

@@ -33,6 +33,8 @@ type Conn struct {
 
 	met atomic.Pointer[introduction] // nil: its client has not said anything yet
 
+	stranger stranger
+
 	collecting  bool
 	collected   []byte
 	handshaking atomic.Bool // nobody knows yet who it is: the TLS handshake is not over
@@ -85,6 +87,7 @@ func (c *Conn) Greeted(state *tls.ConnectionState) {
 // Proven says that a credential was accepted on the connection, or where none is needed, that something real was asked.
 // From then on it is not evicted, unless its address has many that are not. It is cheap to say so with each request.
 func (c *Conn) Proven() {
+	c.introduced()
 	if c.kept.Load() || c.gate == nil {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Config is what a Host can be told. The zero value is good for tests.
@@ -62,7 +64,10 @@ type Host struct {
 
 	after    sync.Map // of *http.Request: what to wait for after its handler
 	underWay *underWay
-	intake   *intake // for the HTTP server; nil: it takes connections from the gate
+
+	strangers limit.Budget // places of requests on connections on which nothing was proven
+
+	intake *intake // for the HTTP server; nil: it takes connections from the gate
 }
 
 // NewHost returns a port.
@@ -79,7 +84,8 @@ func NewHost(c Config) *Host {
 		c.State = NewState()
 		c.State.Open()
 	}
-	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway), underWay: newUnderWay()}
+	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway), underWay: newUnderWay(),
+		strangers: newStrangers()}
 	h.refuse = h.firstRefuse()
 	h.handler = h.mount()
 	// Not before it is needed: the door may count and log what it refuses.

@@ -80,6 +80,13 @@ const otherSite = "a page of another site may not ask this: send the request fro
 
 // ServeHTTP answers one request.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c := Carrier(r); r.ProtoMajor >= 2 && c != nil {
+		if !h.ask(c) {
+			h.refuse(w, r, errStrangers)
+			return
+		}
+		defer h.answered(c)
+	}
 	h.answer(w, r)
 	if r.ProtoMajor >= 2 {
 		h.waitAfter(r)

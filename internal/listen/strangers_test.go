@@ -1,0 +1,101 @@
+package listen
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Requests over HTTP/2 on a connection on which nothing was proven have few places, which they give back when they end
+// or something is proven. Those on other connections have as many as before.
+func TestStrangersShareRequests(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHost(Config{HTTP: []HTTP{{Routes: []Route{
+		{Pattern: "/", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+		})},
+		{Pattern: "/login", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			ProvenIn(r.Context())
+			_, _ = io.Copy(io.Discard, r.Body)
+		})},
+	}}}})
+	h.strangers.Most, h.strangers.Alone = 20, 10
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	client := func() func(path string) (status chan int, end func() error) {
+		transport := &http.Transport{Protocols: new(http.Protocols)}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		t.Cleanup(transport.CloseIdleConnections)
+		return func(path string) (chan int, func() error) {
+			body, rest := io.Pipe()
+			r, _ := http.NewRequest("POST", "http://"+l.Addr().String()+path, body)
+			status := make(chan int, 1)
+			go func() {
+				answer, err := transport.RoundTrip(r)
+				if err != nil {
+					t.Error(err)
+					status <- 0
+					return
+				}
+				_ = answer.Body.Close()
+				status <- answer.StatusCode
+			}()
+			return status, rest.Close
+		}
+	}
+	await := func(what string, n int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); h.strangers.Now() != n; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %d places are taken, want %d", what, h.strangers.Now(), n)
+			}
+		}
+	}
+	stranger, known := client(), client()
+	status, end := known("/login")
+	_ = end()
+	if got := <-status; got != 200 {
+		t.Fatalf("it is answered %d", got)
+	}
+	await("after a login", 0)
+	var halves []func() error
+	var answers []chan int
+	for n := range 10 {
+		status, end := stranger("/")
+		halves, answers = append(halves, end), append(answers, status)
+		await("half requests", n+1)
+	}
+	status, _ = stranger("/")
+	if got := <-status; got != http.StatusTooManyRequests {
+		t.Errorf("one more is answered %d", got)
+	}
+	for range 20 {
+		status, end := known("/")
+		halves, answers = append(halves, end), append(answers, status)
+	}
+	_ = halves[0]()
+	await("one of them has ended", 9)
+	status, end = stranger("/login")
+	await("something was proven", 0)
+	halves, answers = append(halves, end), append(answers, status)
+	for _, end := range halves {
+		_ = end()
+	}
+	for i, status := range answers {
+		if got := <-status; got != 200 {
+			t.Errorf("request %d is answered %d", i, got)
+		}
+	}
+	await("at the end", 0)
+}

@@ -73,6 +73,8 @@ type call struct {
 	proof *credential.Proof // who asks; nil: access is off
 
 	inTheWay leasehold.Token // of the lease for which an acquire was refused
+
+	listed *door.Answer // what a list has in memory
 }
 
 // ServeHTTP answers one request.
@@ -93,7 +95,9 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, serve func(*call) error) {
 	began := time.Now()
-	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, id: azureblob.NewGUID()}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, id: azureblob.NewGUID(),
+		listed: new(door.Answer)}
+	defer c.listed.Done()
 	defer c.hurry()()
 	c.usualHeaders()
 	err := serve(c)

@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -359,4 +360,31 @@ func TestTokensDoNotTellAccounts(t *testing.T) {
 			t.Errorf("%q is told about an account that there is, and %q about another", told[0], told[1])
 		}
 	}
+}
+
+// What lists have in memory counts like all answers, until they are sent.
+func TestListsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		metadata := strings.Repeat("m", maxMetadata-10)
+		for i := range 10 {
+			b.ask("PUT", fmt.Sprintf("/box%d?restype=container", i), "", "x-ms-meta-a", metadata).expect(201)
+		}
+		for i := range 10 {
+			b.blob(fmt.Sprint("box0/", i), "1", "x-ms-meta-a", metadata).expect(201)
+			b.ask("PUT", "/box1/one", "", "x-ms-blob-type", "BlockBlob", "x-ms-meta-a", metadata).expect(201)
+			b.ask("PUT", "/box1/one?comp=snapshot", "").expect(201)
+			time.Sleep(time.Second) // no two have one name
+		}
+		targets := []string{"/?comp=list&include=metadata", "/box0?restype=container&comp=list&include=metadata",
+			"/box1?restype=container&comp=list&include=metadata,snapshots"}
+		for _, target := range targets {
+			b.ask("GET", target, "").expect(200)
+		}
+		*b.door = *New(door.NewBackend(b.engine, door.Options{Answers: 1}), b.door.config)
+		for _, target := range targets {
+			b.ask("GET", target, "").expect(503, "ServerBusy")
+			b.ask("GET", target+"&maxresults=3&prefix=none", "").expect(200)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
@@ -125,7 +126,8 @@ type lister struct {
 	root   string
 	first  []any
 	from   string // the path to go on with
-	listed int
+	count  int
+	size   int    // bytes of the page that is put together
 	marker string // where to go on in another answer; empty: that was all
 	done   bool
 }
@@ -160,6 +162,8 @@ type found struct {
 
 // page lists the next page: entries and prefixes.
 func (w *lister) page() (entries []any, err error) {
+	w.size = 0
+	w.listed.Shrink(0) // the page before is sent
 	var list []found
 	var page core.RecordPage
 	err = w.read(func(v core.View) {
@@ -194,11 +198,11 @@ func (w *lister) add(entries []any, f *found) ([]any, error) {
 	if w.root+f.name < w.from {
 		return entries, nil // its prefix is listed already
 	}
-	if w.listed >= w.q.most {
+	if w.count >= w.q.most {
 		w.marker, w.done = nextMarker(f.name), true
 		return entries, nil
 	}
-	w.listed++
+	w.count++
 	if after := strings.TrimPrefix(f.name, w.q.prefix); w.q.delimiter != "" {
 		if before, _, grouped := strings.Cut(after, w.q.delimiter); grouped {
 			prefix := w.q.prefix + before + w.q.delimiter
@@ -212,6 +216,10 @@ func (w *lister) add(entries []any, f *found) ([]any, error) {
 			return entries, err
 		}
 	}
+	w.size += sizeOf(f.name, &f.properties)
+	if err := w.grown(w.size); err != nil {
+		return entries, err
+	}
 	return append(entries, newBlobEntry(f.name, "", &f.properties, &f.lease, &w.q)), nil
 }
 
@@ -219,14 +227,17 @@ func (w *lister) addSnapshots(entries []any, name string) ([]any, error) {
 	at := w.at
 	at.Blob = name
 	prefix := at.Part(azureblob.RootSnapshots)
+	var full error
 	err := w.eachRecord(prefix, func(r *leasehold.Record) {
 		var p properties
-		if json.Unmarshal([]byte(r.Value), &p) == nil {
-			w.listed++
+		if full == nil && json.Unmarshal([]byte(r.Value), &p) == nil {
+			w.size += sizeOf(name, &p)
+			full = w.grown(w.size)
+			w.count++
 			entries = append(entries, newBlobEntry(name, strings.TrimPrefix(r.Path, prefix), &p, nil, &w.q))
 		}
 	})
-	return entries, err
+	return entries, cmp.Or(full, err)
 }
 
 // listContainers lists the containers of an account.
@@ -236,7 +247,7 @@ func (c *call) listContainers() error {
 		return err
 	}
 	answer := &containerList{enumeration: q.repeated(c)}
-	root := azureblob.RootBytes + c.at.Account + "/"
+	root, size := azureblob.RootBytes+c.at.Account+"/", 0
 	for from, n := max(root+q.prefix, root+q.marker), 0; from != ""; n++ {
 		name, i, after, err := c.nextContainer(from, root+q.prefix)
 		if err != nil {
@@ -248,6 +259,10 @@ func (c *call) listContainers() error {
 		if n >= q.most {
 			answer.NextMarker = nextMarker(name)
 			break
+		}
+		size += sizeOf(name, &i.properties)
+		if err := c.grown(size); err != nil {
+			return err
 		}
 		answer.Containers.Container = append(answer.Containers.Container,
 			newContainerEntry(name, &i, q.includes("metadata")))
@@ -282,6 +297,24 @@ func (c *call) nextContainer(from, prefix string) (name string, i item, after st
 		}
 	})
 	return name, i, after, err
+}
+
+// entrySize is about what an entry of a list has beside its name and metadata.
+const entrySize = 512
+
+// sizeOf returns about how many bytes an entry of a list has in memory.
+func sizeOf(name string, p *properties) int {
+	size := entrySize + len(name)
+	for key, value := range p.Metadata {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+// grown says how many bytes a list has in memory by now. It waits until there is room for so many, or returns an error
+// if there is not.
+func (c *call) grown(size int) error {
+	return c.listed.Grow(c.ctx, c.door.backend, size, "a list", "ask with maxresults, or a prefix")
 }
 
 // eachRecord goes over all records under a prefix, a page at a time.

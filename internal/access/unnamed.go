@@ -11,13 +11,14 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Large values take room on the disk before anything names them, and those whose command was refused take it in vain.
 // So they count, from before their bytes are read: against the quota of who puts them, and all together.
 const (
 	maxUnnamed   = 4 << 30        // bytes of all that have no name yet
-	unnamedAlone = maxUnnamed / 2 // of one principal
+	unnamedAlone = maxUnnamed / 2 // of one principal, if there is no other
 	dropTime     = 10 * time.Second
 	unnamedStep  = 1 << 20 // bytes that are counted at a time where nobody says how many come
 )
@@ -41,7 +42,7 @@ const (
 // unnamed counts uploads.
 type unnamed struct {
 	mu   sync.Mutex // guards what follows
-	all  int64
+	all  limit.Budget
 	by   map[string]int64 // by principal; empty: nobody is asked who it is
 	puts map[leasehold.Digest][]*upload
 }
@@ -76,20 +77,20 @@ func (u *unnamed) count(one *upload, more, most int64) error {
 	defer u.mu.Unlock()
 	if u.by == nil {
 		u.by, u.puts = map[string]int64{}, map[leasehold.Digest][]*upload{}
+		u.all.Most, u.all.Alone = maxUnnamed, unnamedAlone
 	}
 	switch own := u.by[one.who] + more; {
 	case most > 0 && own > most:
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%s may have %d bytes, and would have "+
 			"%d that are on their way or were refused: wait until they are gone, or ask an admin to raise the quota "+
 			"with leasehold access quota", one.who, most, own)}
-	case own > unnamedAlone, u.all+more > maxUnnamed:
+	case !u.all.Take(one.who, int(more)):
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("large values that nothing names have "+
-			"as many bytes as there can be, %d, or %d of one client: try again in a moment", int64(maxUnnamed),
-			int64(unnamedAlone))}
+			"as many bytes as there can be, %d, or as one client may have, %d if there is no other: try again in a "+
+			"moment", int64(maxUnnamed), int64(unnamedAlone))}
 	}
 	one.bytes += more
 	u.by[one.who] += more
-	u.all += more
 	return nil
 }
 
@@ -136,7 +137,7 @@ func (u *unnamed) over(in engine.Values, one *upload, large leasehold.Large) {
 func (u *unnamed) forget(one *upload) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.all -= one.bytes
+	u.all.Give(one.who, int(one.bytes))
 	if u.by[one.who] -= one.bytes; u.by[one.who] == 0 {
 		delete(u.by, one.who)
 	}

@@ -99,3 +99,47 @@ func TestUnnamedValues(t *testing.T) {
 		}
 	})
 }
+
+// A slow is an engine that takes its time to keep values.
+type slow struct {
+	kept
+	begun, end chan struct{}
+}
+
+func (s *slow) PutValue(context.Context, io.Reader) (leasehold.Large, error) {
+	s.begun <- struct{}{}
+	<-s.end
+	return leasehold.Large{}, io.ErrUnexpectedEOF
+}
+
+// However many bytes some have announced, there is room for those of somebody else.
+func TestUnnamedValuesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u unnamed
+		k := &slow{begun: make(chan struct{}, 100), end: make(chan struct{})}
+		put := func(who string, size int64) {
+			ctx := engine.WithAsker(t.Context(), &policy.Asker{Principal: who})
+			_, _ = u.put(ctx, k, 0, body{nil, size})
+		}
+		for _, who := range []string{"ann", "bob", "carl"} {
+			for range 20 {
+				go put(who, leasehold.MaxLarge)
+			}
+			synctest.Wait()
+		}
+		before := len(k.begun)
+		if before < 8 {
+			t.Errorf("%d are under way", before)
+		}
+		go put("dave", 1<<20)
+		synctest.Wait()
+		if len(k.begun) == before {
+			t.Error("there is no room for somebody else")
+		}
+		close(k.end)
+		synctest.Wait()
+		if n := u.all.Now(); n != 0 || len(u.by) != 0 {
+			t.Errorf("%d bytes count when all are over", n)
+		}
+	})
+}

@@ -18,7 +18,8 @@ func (b *Budget) Take(client string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// A client may have up to Alone/(Most-Alone) times as much as is free.
-	if (b.by[client]+n-1)*(b.Most-b.Alone) >= b.Alone*(b.Most-b.used-n+1) {
+	free := b.Most - b.used - n + 1
+	if free <= 0 || uint64(max(0, b.by[client]+n-1))*uint64(b.Most-b.Alone) >= uint64(b.Alone)*uint64(free) {
 		return false
 	}
 	if b.by == nil {

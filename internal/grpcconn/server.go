@@ -20,6 +20,10 @@ type Config struct {
 	Unary    grpc.UnaryServerInterceptor
 	Stream   grpc.StreamServerInterceptor
 
+	// Admit refuses a call before a large message of it is decoded; nil: Unary and Stream judge alone. Unary judges a
+	// call that was admitted again.
+	Admit func(ctx context.Context, method string) (context.Context, error)
+
 	MaxRequest int // bytes of one message
 	MaxStreams int // calls that are under way on one connection
 	MaxUnsent  int // bytes of answers on one connection that its client has not taken; one answer may have more
@@ -46,13 +50,14 @@ type Server struct {
 	crew    crew
 	lent    atomic.Int64 // bytes that connections hold beyond what each may
 
-	// decoders has room for those that decode large requests. Such a request can take tens of times as much memory as
-	// it has bytes, before anybody knows who sent it: not all can have theirs at once.
+	// decoders has room for those that decode large requests: they take their memory again for it, and not all can have
+	// theirs at once.
 	decoders chan struct{}
 }
 
 // A method is one call that can be made.
 type method struct {
+	name   string // as in its path
 	impl   any
 	unary  grpc.MethodHandler // nil: it is a stream
 	stream grpc.StreamHandler
@@ -66,14 +71,14 @@ func NewServer(config Config) *Server {
 	for _, service := range config.Services {
 		prefix := "/" + service.Desc.ServiceName + "/"
 		for _, m := range service.Desc.Methods {
-			s.methods[prefix+m.MethodName] = &method{impl: service.Impl, unary: m.Handler}
+			s.methods[prefix+m.MethodName] = &method{name: prefix + m.MethodName, impl: service.Impl, unary: m.Handler}
 		}
 		for _, m := range service.Desc.Streams {
 			name := prefix + m.StreamName
 			info := grpc.StreamServerInfo{
 				FullMethod: name, IsClientStream: m.ClientStreams, IsServerStream: m.ServerStreams,
 			}
-			s.methods[name] = &method{impl: service.Impl, stream: m.Handler, info: &info}
+			s.methods[name] = &method{name: name, impl: service.Impl, stream: m.Handler, info: &info}
 		}
 	}
 	return s

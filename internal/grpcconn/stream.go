@@ -222,6 +222,11 @@ func (s *Stream) finish(answer any, err error) {
 // decode reads the message of a call that has one.
 func (s *Stream) decode(m any) error {
 	if s.large {
+		if admit := s.conn.server.Admit; admit != nil {
+			if _, err := admit(s, s.method.name); err != nil {
+				return err
+			}
+		}
 		decoders := s.conn.server.decoders
 		decoders <- struct{}{}
 		defer func() { <-decoders }()
@@ -282,10 +287,7 @@ func unmarshal(b []byte, m any) error {
 	if !ok {
 		return status.Errorf(codes.Internal, "%T is no message", m)
 	}
-	if err := proto.Unmarshal(b, message); err != nil {
-		return status.Errorf(codes.Internal, "grpc: error unmarshalling request: %v", err)
-	}
-	return nil
+	return Unmarshal(b, message)
 }
 
 func appendMessage(b []byte, m any) ([]byte, error) {

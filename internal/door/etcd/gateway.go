@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/grpcconn"
 )
 
 // The gateway answers the same calls as JSON over HTTP: POST /v3/kv/range and so on. Which path is which call, the
@@ -141,6 +142,9 @@ var encoding = protojson.MarshalOptions{UseProtoNames: true}
 func decodeJSON(body []byte, m proto.Message) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
+	}
+	if bytes.Count(body, []byte("{")) > grpcconn.MaxParts { // in texts there are none: they are in base64
+		return status.Errorf(codes.InvalidArgument, "the request has more than %d parts", grpcconn.MaxParts)
 	}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, m); err != nil {
 		return status.Errorf(codes.InvalidArgument, "%v", err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
@@ -173,13 +175,15 @@ func TestGatewayObserverLeaves(t *testing.T) {
 	})
 }
 
+// onlyRoot lets nobody in but one who has a token.
+var onlyRoot = access.Items{Tokens: []*access.Token{{ID: "t", Hash: strings.Repeat("h", 32), Principal: "root"}},
+	Bindings: []*access.Binding{{Name: "b", Role: "admin", Principal: "root", Namespace: access.AllNamespaces}}}
+
 // Nobody holds memory for a body who has not said who it is: the call is refused before it is read.
 func TestGatewayJudgesBeforeTheBody(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	on := access.Items{Tokens: []*access.Token{{ID: "t", Hash: strings.Repeat("h", 32), Principal: "root"}},
-		Bindings: []*access.Binding{{Name: "b", Role: "admin", Principal: "root", Namespace: access.AllNamespaces}}}
-	if _, err := e.Do(t.Context(), &core.ChangeAccess{Put: on}); err != nil {
+	if _, err := e.Do(t.Context(), &core.ChangeAccess{Put: onlyRoot}); err != nil {
 		t.Fatal(err)
 	}
 	routes := routesOf(New(door.NewBackend(e, door.Options{}), Config{}).gatewayRoutes())
@@ -192,6 +196,34 @@ func TestGatewayJudgesBeforeTheBody(t *testing.T) {
 		if w.Code < 400 || body.read > most {
 			t.Errorf("%s: %d after %d bytes, want a refusal after %d", path, w.Code, body.read, most)
 		}
+	}
+}
+
+// A call of gRPC on the port that doors share is judged before its message is read, too.
+func TestCallsAreJudgedBeforeTheMessage(t *testing.T) {
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	if _, err := e.Do(t.Context(), &core.ChangeAccess{Put: onlyRoot}); err != nil {
+		t.Fatal(err)
+	}
+	d := New(door.NewBackend(e, door.Options{}), Config{})
+	d.Door()
+	body := &counted{rest: 2 << 20}
+	r := httptest.NewRequest("POST", "/etcdserverpb.KV/Txn", body)
+	r.ProtoMajor, r.ProtoMinor = 2, 0
+	r.Header.Set("Content-Type", "application/grpc")
+	w := httptest.NewRecorder()
+	overHTTP{d}.ServeHTTP(w, r)
+	if code := w.Header().Get("Grpc-Status"); code == "" || code == "0" || body.read > 0 {
+		t.Errorf("status %q after %d bytes", code, body.read)
+	}
+}
+
+// A body makes little, whatever it is made of.
+func TestBombsInJSON(t *testing.T) {
+	body := []byte(`{"compare":[` + strings.Repeat("{},", 1<<20) + `{}]}`)
+	if err := decodeJSON(body, new(pb.TxnRequest)); status.Code(err) != codes.InvalidArgument {
+		t.Error(err)
 	}
 }
 

@@ -17,19 +17,33 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/grpcconn"
 )
 
 // newShared returns a server of gRPC for the port that doors share, where net/http has the connections.
 func (d *Door) newShared() *grpc.Server {
 	s := grpc.NewServer(grpc.UnaryInterceptor(d.unary), grpc.StreamInterceptor(d.streaming),
-		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(math.MaxInt32))
+		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(math.MaxInt32), grpc.ForceServerCodec(codec{}))
 	for _, service := range d.services {
 		s.RegisterService(service.Desc, service.Impl)
 	}
 	return s
 }
+
+// A codec reads messages as the door's own port does.
+type codec struct{}
+
+// Name is that of the form of gRPC's messages.
+func (codec) Name() string { return "proto" }
+
+// Marshal writes an answer.
+func (codec) Marshal(m any) ([]byte, error) { return proto.Marshal(m.(proto.Message)) }
+
+// Unmarshal reads a request.
+func (codec) Unmarshal(b []byte, m any) error { return grpcconn.Unmarshal(b, m.(proto.Message)) }
 
 // overHTTP answers gRPC on the port that doors share, by way of net/http.
 type overHTTP struct{ *Door }

@@ -36,8 +36,9 @@ const (
 // newOwn returns a server of gRPC for a port of the door's own.
 func (d *Door) newOwn() *grpcconn.Server {
 	return grpcconn.NewServer(grpcconn.Config{
-		Services: d.services, Unary: d.unary, Stream: d.streaming, MaxRequest: maxRequest, MaxStreams: maxStreams,
-		MaxUnsent: maxUnsent, PingTime: pingTime, SlowTime: slowTime, DrainTime: drainTime, Greeted: door.Greeted,
+		Services: d.services, Unary: d.unary, Stream: d.streaming, Admit: d.admit,
+		MaxRequest: maxRequest, MaxStreams: maxStreams, MaxUnsent: maxUnsent,
+		PingTime: pingTime, SlowTime: slowTime, DrainTime: drainTime, Greeted: door.Greeted,
 	})
 }
 

@@ -34,7 +34,7 @@ func TestLargeHeaders(t *testing.T) {
 // Clients whose requests are small are served although others hold all that they may together.
 func TestManyHold(t *testing.T) {
 	inBubble(t, func(s *site) {
-		s.server.lent.Store(maxLent) // as by hundreds of connections
+		s.server.strangers.Store(strangersLent) // as by hundreds of connections
 		c := s.raw(true)
 		_ = c.WriteSettings()
 		c.send(message(0)...)
@@ -52,19 +52,19 @@ func TestManyHold(t *testing.T) {
 		if got := c.came(); got != "HEADERS,RST_STREAM NO_ERROR" {
 			t.Errorf("a large call: %q", got)
 		}
-		s.server.lent.Add(-maxLent)
+		s.server.strangers.Add(-strangersLent)
 		large(5)
 		large(7)
 		_ = c.WriteRSTStream(7, http2.ErrCodeCancel)
 		if got := c.came(); got != "" {
 			t.Errorf("a large call when the others are gone: %q", got)
 		}
-		if s.server.lent.Load() == 0 {
+		if s.server.strangers.Load() == 0 {
 			t.Error("it is not counted")
 		}
 		_ = c.Close()
 		synctest.Wait()
-		if got := s.server.lent.Load(); got != 0 {
+		if got := s.server.strangers.Load(); got != 0 {
 			t.Errorf("%d bytes stay counted", got)
 		}
 	})
@@ -76,7 +76,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	inBubble(t, func(s *site) {
 		stranger := s.raw(true)
 		_ = stranger.WriteSettings()
-		s.server.lent.Store(maxLent / 2) // by others like it
+		s.server.strangers.Store(strangersLent) // by others like it
 		for what, c := range map[string]*raw{"unknown": stranger, "known": s.proven()} {
 			c.call(5, false)
 			_ = c.WriteData(5, false, binary.BigEndian.AppendUint32([]byte{0}, 1<<20))

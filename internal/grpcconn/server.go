@@ -50,6 +50,8 @@ type Server struct {
 	crew    crew
 	lent    atomic.Int64 // bytes that connections hold beyond what each may
 
+	strangers atomic.Int64 // the same of those on which nothing was proven
+
 	// decoders has room for those that decode large requests: they take their memory again for it, and not all can have
 	// theirs at once.
 	decoders chan struct{}

@@ -204,7 +204,8 @@ func (s *State) endFinished(sp *space, claim *Claim, c *FinishTask) {
 	s.finish(sp, claim, end{how: leasehold.Released, at: s.now, own: own, outcome: outcome})
 }
 
-// finishedBefore reports whether an earlier try said the same.
+// finishedBefore reports whether an earlier try said the same. Once somebody else has the task, nothing is left of a
+// failure but that the lease was given back.
 func (s *State) finishedBefore(sp *space, c *FinishTask) bool {
 	if sp == nil {
 		return false
@@ -214,6 +215,8 @@ func (s *State) finishedBefore(sp *space, c *FinishTask) bool {
 		return false
 	}
 	task := sp.tasks.get(ended.Resource)
-	return task != nil && task.Lease == c.ID && task.Result == c.Result &&
-		(task.State == leasehold.TaskDone) != c.Failed
+	if task == nil || task.Lease != c.ID {
+		return c.Failed
+	}
+	return task.Result == c.Result && (task.State == leasehold.TaskDone) != c.Failed
 }

@@ -75,7 +75,7 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 	if failure := s.mayTakePatterns(sp, items); failure != nil {
 		return nil, failure
 	}
-	if failure := sp.mayGetNames(items); failure != nil {
+	if failure := sp.mayAskTogether(items); failure != nil {
 		return nil, failure
 	}
 	for _, item := range items {

@@ -105,21 +105,28 @@ func (sp *space) namesWith(c *SetUnits) int {
 	return n
 }
 
-// mayGetNames refuses a request that may get units with too many names for one answer.
-func (sp *space) mayGetNames(items []Item) *leasehold.Error {
-	n := 0
+// mayAskTogether refuses a request for units of several pools that has too many of them to look at, or may get too many
+// names for one answer.
+func (sp *space) mayAskTogether(items []Item) *leasehold.Error {
+	names, units := 0, 0
 	for _, item := range items {
-		n += min(item.Slots*leasehold.MaxName, sp.pools.Size(item.Resource).Names)
+		size := sp.pools.Size(item.Resource)
+		names += min(item.Slots*leasehold.MaxName, size.Names)
+		units += size.Units
 	}
-	if n <= leasehold.MaxPoolNames {
-		return nil
+	switch {
+	case names > leasehold.MaxPoolNames:
+		return refuse(leasehold.Limited, "the units that are asked for at once may have %d bytes of names: at most %d "+
+			"are allowed; ask for fewer pools at once", names, leasehold.MaxPoolNames).Err
+	case units > leasehold.MaxPoolsUnits:
+		return refuse(leasehold.Limited, "the pools that are asked for at once have %d units: at most %d are allowed; "+
+			"ask for fewer pools at once", units, leasehold.MaxPoolsUnits).Err
 	}
-	return refuse(leasehold.Limited, "the units that are asked for at once may have %d bytes of names: at most %d are "+
-		"allowed; ask for fewer pools at once", n, leasehold.MaxPoolNames).Err
+	return nil
 }
 
-// tooManyNames is mayGetNames for waiters: units may have got longer names since they came.
-func (sp *space) tooManyNames(together []*Claim) bool {
+// tooLargeTogether is mayAskTogether for waiters: the pools may have grown since they came.
+func (sp *space) tooLargeTogether(together []*Claim) bool {
 	if len(together) == 1 {
 		return false
 	}
@@ -127,7 +134,7 @@ func (sp *space) tooManyNames(together []*Claim) bool {
 	for i, c := range together {
 		items[i] = Item{Resource: c.Resource, Slots: int(c.Slots)}
 	}
-	return sp.mayGetNames(items) != nil
+	return sp.mayAskTogether(items) != nil
 }
 
 // mayBecomePool refuses units for a resource whose slots come from elsewhere: a lease on one of those slots has none of

@@ -330,7 +330,7 @@ func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
 	}
 	if !gone {
 		v := l.judge(waiter)
-		if (v.never || sp.tooManyNames(s.together(sp, waiter))) && !s.plants(WaitHopeless) {
+		if (v.never || sp.tooLargeTogether(s.together(sp, waiter))) && !s.plants(WaitHopeless) {
 			how, gone = leasehold.NoSlots, true
 		}
 		if ready = v.grant && s.turnElsewhere(sp, waiter); v.grant && !ready {

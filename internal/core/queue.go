@@ -193,7 +193,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	if !s.atLeast(Level4) || s.plants(WaitHopeless) {
 		return false
 	}
-	if sp.tooManyNames(together) {
+	if sp.tooLargeTogether(together) {
 		return true
 	}
 	for _, c := range together {

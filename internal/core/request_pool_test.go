@@ -76,7 +76,7 @@ var poolCases = []worstCase{
 		c := takeUnits("l0", 1)
 		for k := range leasehold.MaxTogether {
 			path := fmt.Sprint("p", k)
-			d.units(path, 10, 1000/part)
+			d.units(path, 1, leasehold.MaxPoolsUnits/leasehold.MaxTogether/part)
 			if c.Resource = "p0"; k > 0 {
 				c.Also = append(c.Also, core.Item{Resource: path, ID: fmt.Sprint("l", k), Slots: 1, Select: spread})
 			}

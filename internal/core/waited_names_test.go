@@ -57,3 +57,40 @@ func TestWaitersGetNoMoreNamesThanAnAnswerHas(t *testing.T) {
 		t.Errorf("an answer has %d bytes of names", names)
 	}
 }
+
+// Each of the pools that are asked for at once is looked at: they have a limit together, for whoever comes now and for
+// whoever waits while they grow.
+func TestPoolsThatAreAskedForAtOnceHaveALimit(t *testing.T) {
+	d := newDesk(t)
+	d.open("s")
+	const pools, each = 8, leasehold.MaxPoolsUnits / 8
+	grow := func(path string, units int) {
+		for h := range (units + leasehold.MaxHostUnits - 1) / leasehold.MaxHostUnits {
+			d.must(hostUnits(path, fmt.Sprint("h", h), min(leasehold.MaxHostUnits, units-h*leasehold.MaxHostUnits)))
+		}
+	}
+	ask := func(id string) *core.Acquire {
+		c := takeUnits(id, 1)
+		c.Session, c.TTL, c.Wait, c.Resource = "s", 0, time.Hour, "p0"
+		for k := 1; k < pools; k++ {
+			c.Also = append(c.Also, core.Item{Resource: fmt.Sprint("p", k), ID: fmt.Sprint(id, k), Slots: 1, Select: spread})
+		}
+		return c
+	}
+	for k := range pools {
+		grow(fmt.Sprint("p", k), each)
+	}
+	d.must(ask("as many as may be"))
+	d.must(&core.Release{Namespace: ns, ID: "as many as may be"})
+	all := takeUnits("all", each)
+	all.Resource = "p0"
+	d.must(all)
+	d.waits(ask("waits"))
+	grow("p1", each+1)
+	d.refused(ask("one more"), leasehold.Limited, "have 65537 units: at most 65536 are allowed")
+	d.must(&core.Release{Namespace: ns, ID: "all"})
+	d.must(&core.Tick{})
+	if queue := d.state.View(0).Status(ns, "p0", 10).Queue; len(queue) > 0 {
+		t.Errorf("there are waiters: %+v", queue)
+	}
+}

@@ -88,12 +88,16 @@ func seriesOver(sp *space, id string) (failure *leasehold.Error) {
 	return failure
 }
 
-// reservedAgain answers a request to reserve that was granted before and comes again.
+// reservedAgain answers a request to reserve that was granted before and comes again. The request may be remembered for
+// longer than what it made.
 func (s *State) reservedAgain(sp *space, c *Reserve) Answer {
 	if c.Extends() {
 		return Answer{}
 	}
-	_, failure := sameReservation(sp, c)
+	again, failure := sameReservation(sp, c)
+	if !again && failure == nil {
+		return refuse(leasehold.Lost, "reservation %q was over long ago: choose another id", c.ID)
+	}
 	return Answer{Err: failure}
 }
 

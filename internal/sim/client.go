@@ -181,8 +181,9 @@ func (c *client) seek() {
 	if w.Links > 0 && c.level >= core.Level4 && w.chance(w.Links) {
 		g.byRecord()
 	}
+	w.pickSubject(g)
 	c.grip = g
-	if !w.chance(40) {
+	if !g.bound && !w.chance(40) {
 		g.request = c.newRequest("")
 		g.ask()
 		return

@@ -27,6 +27,9 @@ type grip struct {
 	linked   bool // it is asked for by a record
 	stays    bool // that stays after it
 	request  core.Request
+	subject  subject
+	bound    bool // it needs a session
+	steady   bool // it says itself when it has done
 
 	asked   time.Duration // real time at which the last try was sent
 	gaveUp  time.Duration // when it stops trying
@@ -86,6 +89,9 @@ func (g *grip) acquire() core.Command {
 		Namespace: g.at.space, Resource: g.at.name, ID: g.id, Holder: g.client.name, TTL: g.ttl, Session: g.session,
 		Wait: g.wait, Grace: g.grace, Priority: g.priority, Slots: g.slots, Request: g.request,
 	}
+	if g.subject != nil {
+		g.subject.asks(a)
+	}
 	if !g.inTxn {
 		return a
 	}
@@ -117,6 +123,7 @@ func (g *grip) answered(a *attempt, answer core.Answer, err error) {
 		g.drop()
 	case l != nil:
 		first := !g.held
+		g.at.name = l.Resource
 		g.held, g.token, g.floor, g.units, g.limited = true, l.Token, l.Floor, l.Units, ends(l)
 		g.count = l.Interventions
 		g.learn(a, l.Remaining)
@@ -127,6 +134,9 @@ func (g *grip) answered(a *attempt, answer core.Answer, err error) {
 				w.count("holds of slots")
 			}
 			g.client.later(g.period(), g.renew)
+			if g.subject != nil {
+				g.subject.begun()
+			}
 		}
 	case answer.Waiter != nil:
 		w.count("waits")
@@ -188,6 +198,7 @@ func (g *grip) renew() {
 		return
 	}
 	switch n := w.random.IntN(100); {
+	case g.steady && n > 2:
 	case n < 12:
 		g.giveBack()
 		return
@@ -262,6 +273,9 @@ func (g *grip) giveBack() {
 	if !w.Holder.AsksFirst {
 		g.held = false
 		g.drop()
+	}
+	if g.subject != nil && g.subject.end() {
+		return
 	}
 	switch n := w.random.IntN(10); {
 	case g.linked && n < 4:

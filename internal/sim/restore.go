@@ -224,6 +224,7 @@ func (t *witness) clone() *witness {
 		c.withdrawn[at] = live(l)
 	}
 	c.faces = t.faces.Clone()
+	c.subjects = t.subjects.clone()
 	c.writings = newWritings()
 	c.writings.records, c.writings.named = maps.Clone(t.writings.records), maps.Clone(t.writings.named)
 	return &c

@@ -193,6 +193,7 @@ func (t *truth) happened(s *server, a replica.Applied) {
 	if most := own(w.now, bound) + time.Second; !w.wild() && time.Duration(a.Entry.Stamp) > most {
 		w.violated("entry %d is stamped %v, ahead of real time", a.Index, time.Duration(a.Entry.Stamp))
 	}
+	t.witness.turnsPage(a.Entry.Wall)
 	for i, c := range a.Entry.Commands {
 		var from *attempt
 		if a.Entry.Origins != nil {
@@ -213,6 +214,7 @@ func (t *truth) happened(s *server, a replica.Applied) {
 	}
 	t.witness.values(a.Result)
 	t.witness.look(a.Entry.Commands)
+	t.witness.lookSubjects(s, a.Result.Events)
 	for _, e := range a.Result.Events {
 		t.events[e.Namespace] = append(t.events[e.Namespace], e)
 	}
@@ -311,7 +313,8 @@ func (t *truth) believed(g *grip) {
 			g.until-end)
 	}
 	for _, c := range w.clients {
-		if o := c.grip; o != nil && o != g && o.at == g.at && o.believes() && !o.exempt && !o.former && g.excludes(o) {
+		if o := c.grip; o != nil && o != g && meet(o.at, g.at) && o.believes() && !o.exempt && !o.former &&
+			g.excludes(o) {
 			w.violated("%s believes in %s with token %d while %s does with %d", g.client.name, g.at.name, g.token,
 				c.name, o.token)
 		}
@@ -343,7 +346,7 @@ func (t *truth) othersBelieve(at spot, token leasehold.Token, slots int) {
 	for _, c := range t.world.clients {
 		g := c.grip
 		switch {
-		case g == nil || g.at != at || g.token == token || !g.believes() || g.exempt || g.slots != 0 && slots != 0:
+		case g == nil || !meet(g.at, at) || g.token == token || !g.believes() || g.exempt || g.slots != 0 && slots != 0:
 		case t.world.wild():
 			t.world.count("believed too long")
 		default:

@@ -37,6 +37,7 @@ type witness struct {
 	restored restored
 	rights   *rights.Judge
 	faces    *faces.Judge
+	subjects subjects
 }
 
 // A spot is something with a name in a namespace.
@@ -62,6 +63,8 @@ type promise struct {
 	own      life
 	breaks   core.Time // 0: no break was set
 	hard     core.Time // however often it is renewed; 0: no such moment
+
+	waiting waiting // what is known of it as a waiter
 }
 
 // A life is what ends by time unless it is renewed. It is kept on two clocks: by the log, which
@@ -104,7 +107,7 @@ func newWitness(w *World) *witness {
 		places: map[spot]*place{}, defined: map[spot]leasehold.Definition{}, tokens: map[string]leasehold.Token{},
 		writings: newWritings(), once: map[spot]*outcome{}, revisions: map[string]leasehold.Revision{},
 		withdrawn: map[spot]*life{}, revised: map[string]core.Time{}, rights: rights.New(w.violated, w.count),
-		faces: faces.New(w.violated),
+		faces: faces.New(w.violated), subjects: newSubjects(),
 	}
 }
 
@@ -182,6 +185,7 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 			o.unasked = true
 		}
 	}
+	t.finishing(c, answer)
 	for _, e := range events {
 		t.ordered(e)
 		t.event(c, e)
@@ -189,6 +193,7 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 		t.rights.Follow(c, asker, e)
 	}
 	t.rights.Within(c, shares, again, answer)
+	t.subjectsAfter(c, again, answer, events)
 	if answer.Err == nil {
 		t.answered(c, from, answer)
 	}
@@ -261,12 +266,16 @@ func (t *witness) withdraw(c core.Command, a *access.Asker, answer core.Answer) 
 // nothing keeps every other promise.
 func (t *witness) refusal(c core.Command, answer core.Answer, events []*leasehold.Event) {
 	a, ok := c.(*core.Acquire)
+	if ok && special(a) {
+		t.refusedSubject(a, answer, events)
+		return
+	}
 	if !ok || answer.Err == nil || answer.Err.Code != leasehold.Held || len(events) > 0 || t.known(c) != nil {
 		return
 	}
 	at := spot{a.Namespace, a.Resource}
 	known := t.claims[spot{a.Namespace, a.ID}] != nil || len(t.place(at).queue) > 0 || t.quarantined()
-	if !known && t.fits(at, a.Slots, a.Capacity, true) {
+	if !known && t.fits(at, a.Slots, a.Capacity, true) && t.openInArea(a) {
 		t.world.violated("%s is told that %s is held, and it is free: %v", a.ID, a.Resource, answer.Err)
 	}
 }
@@ -365,7 +374,7 @@ func (t *witness) look(commands []core.Command) {
 		}
 		// Only a tick notices the end of a rest, if nothing else is done there.
 		unnoticed := slices.ContainsFunc(at.rests, func(r rest) bool { return r.over <= t.now })
-		if len(at.queue) > 0 && !unnoticed && t.fits(name, at.queue[0].slots, 0, true) && !t.resuming(tick) {
+		if len(at.queue) > 0 && !unnoticed && !t.resuming(tick) && t.ready(at.queue[0]) {
 			w.violated("%s is free although %s waits for it", name.name, at.queue[0].id)
 		}
 		t.hopeless(name, at)

@@ -32,6 +32,9 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 	case leasehold.Ended, leasehold.Left:
 		t.ended(c, e)
 	case leasehold.Defined:
+		if _, units := c.(*core.Define); !units {
+			return // of a pool
+		}
 		before := t.defined[spot{e.Namespace, e.Resource}]
 		before.Path = e.Resource
 		t.defined[spot{e.Namespace, e.Resource}] = c.(*core.Define).Over(&before)
@@ -42,6 +45,11 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 		at.rests = slices.DeleteFunc(at.rests, func(r rest) bool { return r.id == e.ID })
 	case leasehold.RecordPut, leasehold.RecordDeleted:
 		t.writings.event(t, c, e)
+		t.tasked(c, e)
+	case leasehold.Moved:
+		t.moved(e)
+	case leasehold.Reserved, leasehold.ReservationBegun, leasehold.ReservationFreed, leasehold.ReservationCancelled:
+		t.reserved(c, e)
 	}
 }
 
@@ -107,7 +115,12 @@ func (t *witness) definition(at spot) (longest leasehold.Definition) {
 func (t *witness) fits(at spot, slots, said int, surely bool) bool {
 	p, d := t.place(at), t.definition(at)
 	room := cmp.Or(len(d.Units), d.Capacity, p.agreed, said, leasehold.MaxCapacity)
-	exclusive := len(p.holders) > 0
+	kept, all := t.kept(at)
+	if all {
+		return false
+	}
+	room -= kept
+	exclusive := len(p.holders) > 0 || kept > 0
 	for _, o := range p.holders {
 		if room -= o.slots; o.slots == 0 {
 			return false
@@ -136,7 +149,7 @@ func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
 		t.world.violated("%s is granted %s or waits for it, and did not ask", e.ID, e.Resource)
 		return nil
 	}
-	if t.claims[id] != nil {
+	if a = t.claimed(a, e); t.claims[id] != nil {
 		t.world.violated("%s begins twice", e.ID)
 	}
 	if l := t.withdrawn[id]; l != nil && !l.closed && t.now < l.until {
@@ -144,7 +157,10 @@ func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
 	}
 	d := t.definition(at)
 	p := &promise{id: e.ID, at: at, slots: a.Slots, priority: a.Priority, grace: a.Grace, limit: d.HoldLimit,
-		own: life{ttl: a.TTL}}
+		own: life{ttl: a.TTL}, waiting: t.waitingFor(c, a)}
+	if a.HoldLimit != 0 && (p.limit == 0 || a.HoldLimit < p.limit) {
+		p.limit = a.HoldLimit
+	}
 	if a.Session != "" {
 		if p.session = t.sessions[spot{a.Namespace, a.Session}]; p.session == nil {
 			t.world.violated("%s begins in session %s, which is not there", e.ID, a.Session)
@@ -164,7 +180,12 @@ func (t *witness) queued(c core.Command, e *leasehold.Event) {
 	if p == nil {
 		return
 	}
-	i := slices.IndexFunc(at.queue, func(o *promise) bool { return o.priority < p.priority })
+	at.line(p)
+}
+
+// line puts a waiter into the queue, by priority and arrival.
+func (at *place) line(p *promise) {
+	i := slices.IndexFunc(at.queue, func(o *promise) bool { return p.before(o) })
 	if i < 0 {
 		i = len(at.queue)
 	}
@@ -180,17 +201,14 @@ func (t *witness) acquired(c core.Command, e *leasehold.Event) {
 		if p = t.begins(c, e); p == nil {
 			return
 		}
-		if len(at.queue) > 0 && at.queue[0].priority >= p.priority {
-			w.violated("%s is granted %s, and it was the turn of %s", e.ID, e.Resource, at.queue[0].id)
-		}
-	} else if len(at.queue) == 0 || at.queue[0] != p {
-		w.violated("%s is granted %s out of turn", e.ID, e.Resource)
+		t.comes(p, e)
 	} else {
-		at.queue = at.queue[1:]
+		t.turn(p, e)
 	}
+	t.grantsSubject(p, e)
 	last := max(t.tokens[e.Namespace], t.restored.base, w.truth.ever[e.Namespace])
 	switch {
-	case !t.fits(p.at, p.slots, 0, false):
+	case t.subjects.pools[p.at] == nil && !t.fits(p.at, p.slots, 0, false):
 		w.violated("%s is granted %s, which %s", e.ID, e.Resource, at.why())
 	case e.Token <= last:
 		w.violated("token %d of %s comes after %d", e.Token, e.ID, last)
@@ -207,6 +225,7 @@ func (t *witness) acquired(c core.Command, e *leasehold.Event) {
 	if p.limit != 0 {
 		p.hard = t.now + core.Time(p.limit)
 	}
+	t.claimHard(p)
 	t.grants++
 	t.canary = t.canary || w.quiet
 }
@@ -237,6 +256,9 @@ func (t *witness) changed(c *core.Change, e *leasehold.Event) {
 		t.byToken[grant{e.Namespace, p.token}] = p
 	}
 	delete(t.claims, spot{e.Namespace, c.ID})
+	if r := t.claimOf(p); r != nil && r.lease == p.id {
+		r.lease = e.ID
+	}
 	p.id = e.ID
 	t.claims[spot{e.Namespace, e.ID}] = p
 }
@@ -268,7 +290,11 @@ func (t *witness) ended(c core.Command, e *leasehold.Event) {
 		return
 	}
 	delete(t.claims, id)
-	at := t.place(p.at)
+	t.unclaimed(p, e)
+	at := t.place(t.queueOf(p))
+	if p.token != 0 {
+		at = t.place(p.at)
+	}
 	if len(at.holders)+len(at.queue) == 1 {
 		at.agreed = 0
 	}
@@ -297,6 +323,7 @@ func (t *witness) ended(c core.Command, e *leasehold.Event) {
 	}
 	at.holders = slices.DeleteFunc(at.holders, func(o *promise) bool { return o == p })
 	delete(t.byToken, grant{e.Namespace, p.token})
+	t.endedTask(c, p, e)
 	t.restsAfter(at, p, e)
 	w.truth.nobodyBelieves(p.at, p.token, e.How.String())
 }

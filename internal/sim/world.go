@@ -39,6 +39,8 @@ type Config struct {
 	// Links is how many want something by a record that stands for their lease, in percent.
 	Links int
 
+	Subjects Subjects
+
 	// Visits is how often somebody does something in a namespace that nobody else uses, on
 	// average; 0: never.
 	Visits time.Duration
@@ -181,6 +183,7 @@ func Run(c Config) Report {
 	if c.Faults.Members.Every > 0 {
 		w.after(5*time.Second, w.operator.work)
 	}
+	w.beginSubjects()
 	if c.Visits > 0 {
 		w.after(5*time.Second, w.visit)
 	}

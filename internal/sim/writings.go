@@ -66,6 +66,8 @@ func put(c core.Command, at spot) (value string, large *leasehold.Large, ok bool
 	switch c := c.(type) {
 	case *core.PutRecord:
 		return c.Value, c.Large, c.Namespace == at.space && c.Path == at.name
+	case *core.PutTask:
+		return c.Value, nil, c.Namespace == at.space && c.Path == at.name
 	case *core.Txn:
 		for _, list := range [][]core.Op{c.Then, c.Else} {
 			for _, o := range list {
@@ -190,6 +192,10 @@ func request(c core.Command) (spot, bool) {
 		r, space = c.Request, c.Namespace
 	case *core.Txn:
 		r, space = c.Request, c.Namespace
+	case *core.PutTask:
+		r, space = c.Request, c.Namespace
+	case *core.Reserve:
+		r, space = c.Request, c.Namespace
 	}
 	if r == (core.Request{}) {
 		return spot{}, false
@@ -278,6 +284,8 @@ func (x *writings) digests() []leasehold.Digest {
 
 // recorded compares the records of a state with what was put.
 func (t *witness) recorded(s *server) {
+	t.tasksOf(s)
+	t.reservationsOf(s)
 	w := t.world
 	view, want := s.node.State().View(0), t.writings.digests()
 	var got []leasehold.Digest

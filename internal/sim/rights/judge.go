@@ -402,8 +402,8 @@ func (j *Judge) granted(e *leasehold.Event, c *owned) {
 func Asked(c core.Command, e *leasehold.Event) *core.Acquire {
 	switch c := c.(type) {
 	case *core.Acquire:
-		if c.ID == e.ID && c.Resource == e.Resource && c.Namespace == e.Namespace {
-			return c
+		if c.Namespace == e.Namespace {
+			return part(c, e)
 		}
 	case *core.PutRecord:
 		if l := c.Link; l != nil && l.ID == e.ID && l.Resource == e.Resource && c.Namespace == e.Namespace {
@@ -416,6 +416,24 @@ func Asked(c core.Command, e *leasehold.Event) *core.Acquire {
 					return a
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// part returns the acquire of the one resource that an event is about, of those that are asked for at once; nil if it
+// is about none. A task is asked for by its folder.
+func part(c *core.Acquire, e *leasehold.Event) *core.Acquire {
+	name, task := strings.CutPrefix(e.Resource, c.Resource)
+	if c.ID == e.ID && (name == "" || c.Task && task && !strings.Contains(name, "/")) {
+		return c
+	}
+	for _, item := range c.Also {
+		if item.ID == e.ID && item.Resource == e.Resource {
+			one := *c
+			one.Resource, one.ID, one.Select = item.Resource, item.ID, item.Select
+			one.Slots, one.Capacity = item.Slots, item.Capacity
+			return &one
 		}
 	}
 	return nil

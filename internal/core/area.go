@@ -178,7 +178,7 @@ func (s *State) overlapped(sp *space, c *Claim) bool {
 // newcomerOverlaps returns the resource that keeps somebody who does not wait yet from being granted; nil if there is
 // none. Those who wait with the same priority go first.
 func (s *State) newcomerOverlaps(sp *space, c *Claim, priority int) *Resource {
-	if !pattern.In(c.Resource) {
+	if !pattern.In(c.Resource) || s.plants(MissOverlap) {
 		return nil
 	}
 	asks := Claim{Resource: c.Resource, Slots: c.Slots, Wait: &Wait{Priority: priority, Order: math.MaxUint64}}

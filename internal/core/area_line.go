@@ -118,5 +118,8 @@ func (l *areaLine) serve(head areaHead, path string) bool {
 // blocks reports whether another name of the area is in the way of a waiter.
 func (l *areaLine) blocks(p *pattern.Pattern, c *Claim) bool {
 	near := l.sp.patterns.Near(p)
+	if l.s.plants(PassInArea) {
+		return near.Meets(l.held) || c.Slots == 0 && near.Meets(l.shared)
+	}
 	return near.Meets(l.held) || c.Slots == 0 && near.Meets(l.shared) || near.Meets(l.awaited)
 }

@@ -1,5 +1,11 @@
 package core
 
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold/internal/core/reservation"
+)
+
 // A Mistake is a bug in the real code path that the simulator must find: it is worth as much as
 // the bugs that it would find. No server makes any of them: only the simulator's own tests plant
 // one.
@@ -55,6 +61,36 @@ const (
 	FaceOutlives
 	// MirrorMisses makes no record for a claim on a mirrored resource.
 	MirrorMisses
+	// MissOverlap grants a name of an area whatever overlaps it.
+	MissOverlap
+	// PassInArea lets those in an area who wait for a part go before those who wait for more.
+	PassInArea
+	// OfferDone offers a task again that is done.
+	OfferDone
+	// KeepLost does not offer a task to those who wait when the lease of its worker has ended.
+	KeepLost
+	// NoAttempt does not count the attempts of a task.
+	NoAttempt
+	// FinishLate lets a worker finish a task whose lease has ended.
+	FinishLate
+	// GrantInPart grants several resources that were asked for at once but for the last.
+	GrantInPart
+	// LoseCalm forgets, when a state is read back, until when the queue of a pool is calm.
+	LoseCalm
+	// GrantDrained grants units that are drained.
+	GrantDrained
+	// PassInPool lets a newcomer have units that are kept for those who wait.
+	PassInPool
+	// BorrowBlind lends units to those of whom nobody knows how long they need them.
+	BorrowBlind
+	// LoseReservations forgets reservations that have not begun when a state is read back.
+	LoseReservations
+	// CancelledIsMade answers that a reservation is made which was cancelled.
+	CancelledIsMade
+	// KeepNothing grants to others what is reserved.
+	KeepNothing
+	// HalfTxn does a transaction up to its first operation.
+	HalfTxn
 )
 
 // Plant makes a state that was just made or read make a mistake from now on.
@@ -65,7 +101,40 @@ func (s *State) Plant(m Mistake) {
 		s.records.FreeNamed()
 	case TokenFromLive:
 		s.countTokensFromLive()
+	case LoseCalm, LoseReservations:
+		s.losePlans()
 	}
+}
+
+// splitOff is what GrantInPart does: the last of those who wait together goes on alone.
+func (s *State) splitOff(sp *space, together []*Claim) []*Claim {
+	last := together[len(together)-1]
+	alone, wait := *last, *last.Wait
+	wait.With, alone.Wait = nil, &wait
+	s.dequeue(sp, last)
+	s.put(sp, &alone)
+	return together[:len(together)-1]
+}
+
+// losePlans is what LoseCalm and LoseReservations do.
+func (s *State) losePlans() {
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		if s.plants(LoseCalm) {
+			sp.calm = btree.Map[string, Time]{}
+			return true
+		}
+		var lost []string
+		sp.reservations.Scan(func(r *reservation.Reservation) bool {
+			if !r.Begun && r.Lease == "" {
+				lost = append(lost, r.ID)
+			}
+			return true
+		})
+		for _, id := range lost {
+			s.dropReservation(sp, id)
+		}
+		return true
+	})
 }
 
 // countTokensFromLive is what TokenFromLive does.

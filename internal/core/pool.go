@@ -199,7 +199,7 @@ func (s *State) drain(c *Drain) Answer {
 	}
 	var changes []*pool.Unit
 	sp.pools.Named(c.Resource, c.Units, func(u *pool.Unit) bool {
-		if u.Drained != c.Why {
+		if u.Drained != c.Why && !s.plants(GrantDrained) {
 			drained := *u
 			drained.Drained = c.Why
 			changes = append(changes, &drained)

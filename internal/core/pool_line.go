@@ -401,7 +401,7 @@ func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) ob
 	if _, all := r.rests(s.now); all {
 		return obstacle{at: r}
 	}
-	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority })
+	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority && !s.plants(PassInPool) })
 	v := l.judge(claim)
 	s.work.take(l.cost())
 	switch {

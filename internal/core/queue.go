@@ -170,6 +170,9 @@ func (s *State) serve(sp *space, waiter *Claim, path string) bool {
 
 // grantWaiting grants to waiters whose turn it is, in the queue of a path and in others.
 func (s *State) grantWaiting(sp *space, together []*Claim, path string) {
+	if s.plants(GrantInPart) && len(together) > 1 {
+		together = s.splitOff(sp, together)
+	}
 	for _, c := range together {
 		s.dequeue(sp, c)
 		r, _ := sp.resources.Get(c.Resource)

@@ -43,7 +43,11 @@ func (s *State) txn(c *Txn) Answer {
 	s.beginMirrors(sp, todo.puts)
 	s.acquireFirst(sp, &todo)
 	results := make([]TxnResult, 0, len(list))
-	for _, o := range list {
+	for i, o := range list {
+		if i > 0 && s.plants(HalfTxn) {
+			results = append(results, TxnResult{})
+			continue
+		}
 		results = append(results, s.operate(sp, o, &todo))
 	}
 	answer := path.answer(&results)

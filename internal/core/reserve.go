@@ -29,6 +29,9 @@ func (s *State) reserve(c *Reserve) Answer {
 		return Answer{Err: failure}
 	}
 	if again, failure := sameReservation(sp, c); again || failure != nil {
+		if s.plants(CancelledIsMade) {
+			failure = nil
+		}
 		return Answer{Err: failure}
 	}
 	if failure := s.mayReserve(sp, c); failure != nil {

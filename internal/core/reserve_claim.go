@@ -90,6 +90,9 @@ func (s *State) claimedBy(sp *space, r *reservation.Reservation, lease string) {
 // whether all of them are. The one that is being claimed right now is left out.
 func (s *State) kept(sp *space, path string) (slots int, all bool) {
 	kept := sp.reservations.Kept(path)
+	if s.plants(KeepNothing) {
+		return 0, false
+	}
 	if r := sp.reservations.Get(s.claiming); r != nil && r.Open() && r.Resource == path {
 		if kept.Slots -= int(r.Slots); r.Slots == 0 {
 			kept.Whole--

@@ -127,7 +127,7 @@ func (s *State) taskChanged(sp *space, path string) {
 
 // offerTask lets the first who waits for a task of its folder have it, if it can be claimed.
 func (s *State) offerTask(sp *space, path string) {
-	if task := sp.tasks.get(path); task != nil {
+	if task := sp.tasks.get(path); task != nil && !s.plants(KeepLost) {
 		if _, ready := sp.tasks.ready.Get(task); ready {
 			s.stir(sp, leasehold.TaskFolder(path))
 		}
@@ -161,7 +161,7 @@ func (s *State) finishTask(c *FinishTask) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
 	if claim == nil {
-		if s.finishedBefore(sp, c) {
+		if s.finishedBefore(sp, c) || s.plants(FinishLate) {
 			return Answer{}
 		}
 		return Answer{Err: s.lostFence(sp, Fence{Lease: c.ID, Token: c.Token})}
@@ -185,6 +185,9 @@ func (s *State) finishTask(c *FinishTask) Answer {
 			sp.arrivals++
 			finished.State, finished.Order = leasehold.TaskTodo, sp.arrivals
 		}
+	}
+	if s.plants(OfferDone) {
+		finished.State = leasehold.TaskTodo
 	}
 	s.setTask(sp, &finished)
 	s.endFinished(sp, claim, c)

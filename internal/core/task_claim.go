@@ -76,7 +76,9 @@ func (s *State) noTask(sp *space, path string) Answer {
 func (s *State) beginTask(sp *space, task *leasehold.Task, c *Claim) {
 	begun := *task
 	begun.State, begun.Changed, begun.Result = leasehold.TaskDoing, calendar(s.wall), ""
-	begun.Attempts++
+	if !s.plants(NoAttempt) {
+		begun.Attempts++
+	}
 	begun.Lease, begun.Holder, begun.Token = c.ID, c.Holder, c.Token
 	s.setTask(sp, &begun)
 }

@@ -222,17 +222,23 @@ func (t *witness) borrowed(p *promise) {
 	case p.limit == 0 && p.waiting.kind == "":
 		t.world.violated("%s borrows units of %s, and nobody knows for how long", p.id, p.at.name)
 	}
-	if p.limit == 0 {
-		return
+	if p.limit != 0 && p.waiting.kind == "" {
+		t.lentFor(p)
 	}
-	// The others end when they have to, at the latest: who waits may begin then.
+}
+
+// lentFor checks that nobody is lent units for longer than until all others have to be over: who waits may begin then.
+func (t *witness) lentFor(p *promise) {
 	latest := core.Time(0)
 	for _, o := range t.place(p.at).holders {
+		if o.hard == 0 && o.breaks == 0 {
+			return // it can go on
+		}
 		latest = max(latest, o.ends())
 	}
-	if p.waiting.kind == "" && t.now+core.Time(p.limit) > latest {
+	if over := t.now + core.Time(p.limit); over > latest {
 		t.world.violated("%s borrows units of %s for %v, and all others end %v before", p.id, p.at.name, p.limit,
-			time.Duration(t.now+core.Time(p.limit)-latest))
+			time.Duration(over-latest))
 	}
 }
 

@@ -24,7 +24,8 @@ type bug struct {
 	disasters Disasters
 	versions  Versions
 	access    Access
-	links     int           // percent of those who ask by a record
+	links     int // percent of those who ask by a record
+	subjects  Subjects
 	visits    time.Duration // how often a namespace is used that nobody else uses; 0: never
 	length    time.Duration // of a run; 0: two minutes
 }
@@ -114,6 +115,23 @@ var bugs = []bug{
 	{name: "a record is there after its lease", nodes: 1, core: core.FaceOutlives, links: 60},
 	{name: "a claim on a mirrored resource has no record", nodes: 1, core: core.MirrorMisses, links: 60},
 
+	{name: "what overlaps a name of an area is missed", nodes: 1, core: core.MissOverlap, subjects: areas},
+	{name: "who waits for a part of an area passes who waits for more", nodes: 1, core: core.PassInArea, subjects: areas},
+	{name: "a task is offered again that is done", nodes: 1, core: core.OfferDone, subjects: tasks},
+	{name: "a task whose worker was lost is not offered to those who wait", nodes: 1, core: core.KeepLost, subjects: tasks},
+	{name: "the attempts of a task are not counted", nodes: 1, core: core.NoAttempt, subjects: tasks},
+	{name: "a worker finishes a task that it lost", nodes: 1, core: core.FinishLate, subjects: tasks},
+	{name: "several resources are granted in part", nodes: 1, core: core.GrantInPart, subjects: mixed},
+	{name: "a snapshot loses until when a queue is calm", nodes: 3, core: core.LoseCalm, subjects: pooled, crowd: 9,
+		aim: func(f *Faults) { f.SnapshotEvery, f.Kill = 1<<10, 12 }},
+	{name: "a unit that is drained is granted", nodes: 1, core: core.GrantDrained, subjects: pooled},
+	{name: "a newcomer gets units that are kept for those who wait", nodes: 1, core: core.PassInPool, subjects: pooled, crowd: 9},
+	{name: "units are lent to those who need them for nobody knows how long", nodes: 1, core: core.BorrowBlind, subjects: pooled, crowd: 9},
+	{name: "a snapshot loses reservations", nodes: 1, core: core.LoseReservations, subjects: booked},
+	{name: "a reservation that was cancelled is answered as made", nodes: 1, core: core.CancelledIsMade, subjects: booked},
+	{name: "what is reserved is granted to others", nodes: 1, core: core.KeepNothing, subjects: booked},
+	{name: "a transaction ends half done", nodes: 1, core: core.HalfTxn},
+
 	{name: "a watch resumes one event late", nodes: 3, core: core.ResumeLate, watch: 2},
 	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
 
@@ -154,7 +172,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits, Links: b.links}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits, Links: b.links, Subjects: b.subjects}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
@@ -177,7 +195,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits, Subjects: b.subjects}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

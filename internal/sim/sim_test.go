@@ -36,12 +36,12 @@ func TestOneNode(t *testing.T) {
 }
 
 func TestThreeNodes(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything, Subjects: some}, *seeds)
 }
 
 // Servers come and go, from one to five of them, while everything else goes wrong.
 func TestMembers(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming, Subjects: some}, *seeds)
 }
 
 func TestFiveNodes(t *testing.T) {

@@ -47,5 +47,6 @@ var (
 	tasks  = Subjects{Tasks: 80}
 	pooled = Subjects{Pools: 90}
 	booked = Subjects{Reservations: 80}
+	some   = Subjects{Areas: 5, Tasks: 5, Pools: 5, Reservations: 5, Together: 5}
 	mixed  = Subjects{Areas: 20, Tasks: 20, Pools: 20, Reservations: 20, Together: 10}
 )

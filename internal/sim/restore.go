@@ -295,6 +295,12 @@ func (x *watcher) restart(b *backup) {
 	if x.revision > b.witness.revisions[x.space] {
 		x.lost = position{x.revision, x.n}
 	}
+	// What one restore lost may be in the backup of the next: that may be older than the restore.
+	if slices.ContainsFunc(b.events[x.space], func(e *leasehold.Event) bool {
+		return position{e.Revision, e.N} == x.lost
+	}) {
+		x.lost = position{}
+	}
 	x.at, x.revision, x.n, x.seen = nil, leasehold.Revision(b.witness.restored.base), 0, 0
 	x.tries++
 }

@@ -256,12 +256,23 @@ func (t *witness) unitsOfAll(s *server, events []*leasehold.Event) {
 		}
 		status, ok := s.node.State().View(0).Pool(at.space, at.name, core.PoolQuery{Most: 100})
 		if !ok {
-			t.world.violated("server %d has no pool %s", s.id, at.name)
-			return
+			t.noPool(s, at)
+			continue
 		}
 		t.unitsAre(at, status.Units)
 		t.unitsFree(at, status.Units)
 	}
+}
+
+// noPool checks that a pool is gone with the last of its units alone.
+func (t *witness) noPool(s *server, at spot) {
+	for name, u := range t.subjects.pools[at] {
+		if !u.removed {
+			t.world.violated("server %d has no pool %s, and there is unit %s", s.id, at.name, name)
+			return
+		}
+	}
+	delete(t.subjects.pools, at)
 }
 
 // unitsAre compares the units of a pool with what leases should have.

@@ -123,7 +123,7 @@ var bugs = []bug{
 	{name: "a worker finishes a task that it lost", nodes: 1, core: core.FinishLate, subjects: tasks},
 	{name: "several resources are granted in part", nodes: 1, core: core.GrantInPart, subjects: mixed},
 	{name: "a snapshot loses until when a queue is calm", nodes: 3, core: core.LoseCalm, subjects: pooled, crowd: 9,
-		aim: func(f *Faults) { f.SnapshotEvery, f.Kill = 1<<10, 12 }},
+		aim: func(f *Faults) { f.Every, f.Kill, f.SnapshotEvery, f.Eager = time.Second, 30, 256, true }},
 	{name: "a unit that is drained is granted", nodes: 1, core: core.GrantDrained, subjects: pooled},
 	{name: "a newcomer gets units that are kept for those who wait", nodes: 1, core: core.PassInPool, subjects: pooled, crowd: 9},
 	{name: "units are lent to those who need them for nobody knows how long", nodes: 1, core: core.BorrowBlind, subjects: pooled, crowd: 9},

@@ -377,6 +377,13 @@ func (t *truth) guard(g *grip) {
 	t.guards[g.at] = max(t.guards[g.at], g.floor)
 }
 
+// behind reports whether a server has not come to the end of the log.
+func (t *truth) behind() bool {
+	return slices.ContainsFunc(t.world.servers, func(s *server) bool {
+		return s.node != nil && !s.barred && s.node.Statistics().Applied != t.end
+	})
+}
+
 // rest is called when nothing has troubled anybody for a while: all servers must have caught up
 // and agree, and nothing that was acknowledged may be missing.
 func (t *truth) rest() {

@@ -15,6 +15,8 @@ func (s *server) turnsAway(a *attempt, done func(core.Answer, error)) bool {
 	w := s.world
 	leader := w.leader(s)
 	switch {
+	case s.node != nil && s.paused && len(core.LargeOf(a.command)) > 0:
+		return true // it would be looked at when the server wakes, which is left out: the connection is lost
 	case s.node == nil || s.paused:
 		return false
 	case !s.canName(a.command):

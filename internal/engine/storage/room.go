@@ -391,7 +391,7 @@ func (r *room) Applied(bytes int) { r.added.Add(int64(bytes)) }
 // than a snapshot takes to clear.
 func NeedsRoom(command core.Command) bool {
 	switch c := command.(type) {
-	case *core.Acquire, *core.OpenSession:
+	case *core.Acquire, *core.OpenSession, *core.PutTask, *core.Reserve, *core.Define:
 		return true
 	case *core.Txn:
 		return slices.ContainsFunc(c.Then, adds) || slices.ContainsFunc(c.Else, adds)

@@ -12,11 +12,11 @@ func (s *State) atLeast(level Level) bool { return s.level >= level }
 // Level returns the level that the state is at.
 func (s *State) Level() Level { return s.level }
 
-// Raise lets the state decide by the rules of a newer level from now on.
+// Raise lets the state decide by the rules of a newer level from now on. The program has to
+// know it, which the caller sees to: see replica.KnownLevels.
 func (s *State) Raise(to Level) error {
-	if to <= s.level || to > NewestLevel {
-		return fmt.Errorf("the state is at level %d and cannot be raised to %d: levels up to %d are known here",
-			s.level, to, NewestLevel)
+	if to <= s.level {
+		return fmt.Errorf("the state is at level %d and cannot be raised to %d", s.level, to)
 	}
 	if !s.atLeast(Level4) {
 		s.beginTotals()

@@ -178,7 +178,7 @@ func (c *client) seek() {
 		g.priority = 1
 	}
 	g.inTxn = g.wait == 0 && w.chance(30)
-	if w.Links > 0 && c.level >= core.Level4 && w.chance(w.Links) {
+	if w.Links > 0 && w.chance(w.Links) {
 		g.byRecord()
 	}
 	w.pickSubject(g)

@@ -215,16 +215,14 @@ func (g *grip) renew() {
 	g.renewOnce()
 }
 
-// renewOnce renews the lease or its session, whichever a real client could use. Only a server
-// that counts interventions tells enough by the renewal of a session.
+// renewOnce renews the lease or its session, whichever a real client could use.
 func (g *grip) renewOnce() {
-	c, w := g.client, g.client.world
+	w := g.client.world
 	if w.quiet {
 		return
 	}
-	// A server that does not count what others did says nothing of a lease with its session.
 	command := core.Command(&core.Renew{Namespace: g.at.space, ID: g.id})
-	if g.session != "" && !g.limited && c.level >= core.Level4 && w.chance(70) {
+	if g.session != "" && !g.limited && w.chance(70) {
 		command = &core.RenewSession{Namespace: g.at.space, ID: g.session}
 	}
 	if g.linked && g.session == "" && w.chance(70) {
@@ -270,6 +268,7 @@ func (g *grip) renewBy(command core.Command) {
 // granted the resource before the answer comes.
 func (g *grip) giveBack() {
 	c, w := g.client, g.client.world
+	c.publish(g.at.space)
 	if !w.Holder.AsksFirst {
 		g.held = false
 		g.drop()
@@ -283,7 +282,7 @@ func (g *grip) giveBack() {
 	case g.session != "" && n < 5:
 		// Some are ended by a guard, for a holder that died.
 		c.insist(&core.CloseSession{Namespace: g.at.space, ID: g.session,
-			Abandon: n < 1 && c.level >= core.Level4}, 5)
+			Abandon: n < 1}, 5)
 	case n < 7:
 		c.insist(&core.Txn{Namespace: g.at.space, Request: c.newRequest(""), Then: []core.Op{
 			{Do: core.ReleaseLease, ID: g.id}, {Do: core.Delete, Path: "holder of " + g.at.name},
@@ -299,10 +298,7 @@ func (g *grip) withdraw() {
 	g.held = false
 	g.drop()
 	g.client.world.count("withdrawn")
-	release := &core.Release{Namespace: g.at.space, ID: g.id}
-	if g.client.level >= core.Level4 || g.client.world.Holder.EncodesAbove {
-		release.Session, release.Withdraw = g.session, true
-	}
+	release := &core.Release{Namespace: g.at.space, ID: g.id, Session: g.session, Withdraw: true}
 	g.client.insist(release, 5)
 }
 

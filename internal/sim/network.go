@@ -197,11 +197,10 @@ func (t *transport) sendState(m *raftpb.Message) {
 
 // receiveState keeps a state file that another server sent.
 func (s *server) receiveState(index uint64, file file) (*core.State, error) {
-	state, summary, err := wire.ReadSnapshot(bytes.NewReader(file.state))
+	state, summary, err := wire.ReadSnapshotUpTo(s.levels.Newest, bytes.NewReader(file.state))
 	if err != nil {
 		return nil, err
 	}
-	s.reads(state)
 	state.Plant(s.world.Core)
 	s.disk.files[index] = file
 	s.world.truth.hashed(s, index, summary.Checksum)

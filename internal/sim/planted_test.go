@@ -107,7 +107,7 @@ var bugs = []bug{
 
 	{name: "a command is judged by the policy before the last change", nodes: 1, core: core.FormerPolicy, access: accessed},
 	{name: "what is another's is taken for one's own", nodes: 1, core: core.AllIsOwn, access: accessed},
-	{name: "a waiter is granted what it may not have any more", nodes: 1, core: core.GrantToRevoked, access: accessed},
+	{name: "a waiter is granted what it may not have any more", nodes: 1, core: core.GrantToRevoked, access: accessed, crowd: 3},
 	{name: "what is over still counts for a quota", nodes: 1, core: core.CountGone, access: accessed},
 	{name: "who asks is lost when a command is passed on", nodes: 3, server: replica.RelayUnasked, access: accessed},
 	{name: "what is passed on is asked by the server", nodes: 3, server: replica.RelayAsServer, access: accessed},

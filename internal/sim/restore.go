@@ -118,7 +118,7 @@ func (w *World) freshID() (id uint64) {
 // load puts what a restore makes of a backup on the disk of a server, as a snapshot that
 // its log goes on from.
 func (w *World) load(s *server, b *backup) bool {
-	state, _, err := wire.ReadSnapshot(bytes.NewReader(b.state))
+	state, _, err := wire.ReadSnapshotUpTo(s.levels.Newest, bytes.NewReader(b.state))
 	if err != nil {
 		w.violated("a backup cannot be read: %v", err)
 		return false

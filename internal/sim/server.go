@@ -69,7 +69,6 @@ func (s *server) start() {
 		s.world.violated("server %d cannot start: %v", s.id, err)
 		return
 	}
-	s.reads(found.state)
 	found.state.Plant(s.world.Core)
 	s.life++
 	s.doomed, s.paused, s.held, s.serving, s.sums = false, false, nil, false, map[uint64]string{}

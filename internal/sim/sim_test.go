@@ -140,8 +140,8 @@ func TestVersions(t *testing.T) {
 	coming := clean(t, Config{
 		Nodes: 3, Clients: 4, Length: 6 * time.Minute, Faults: coming, Versions: versions,
 	}, *seeds/8)
-	if counts["levels raised"] == 0 || coming["levels raised"] == 0 || counts["raises refused"] == 0 {
-		t.Error("no level was raised, or none was refused")
+	if counts["levels raised"] == 0 || coming["levels raised"] == 0 || counts["raises refused"] == 0 || counts["news"] == 0 {
+		t.Error("no level was raised, none was refused, or nothing was done at the new one")
 	}
 }
 

@@ -45,7 +45,6 @@ type truth struct {
 	guards       map[spot]leasehold.Token
 	events       map[string][]*leasehold.Event // all that ever happened, by namespace
 	members      members
-	level        core.Level // of the state, after the last entry
 
 	// ever is the largest token that was granted, by any cluster that was restored too.
 	ever map[string]leasehold.Token
@@ -185,7 +184,6 @@ func (t *truth) happened(s *server, a replica.Applied) {
 		w.tell("entry %d of term %d by %d: nothing", a.Index, a.Term, s.id)
 		return
 	}
-	t.level = s.level()
 	w.tell("entry %d of term %d by %d at %d: %d commands, %d events", a.Index, a.Term, s.id, a.Entry.Stamp,
 		len(a.Entry.Commands), len(a.Result.Events))
 	w.count("entries")

@@ -19,15 +19,39 @@ type Versions struct {
 	Back  int           // how often, in a hundred, a server goes back instead, before the level is raised
 }
 
-// before is what the release before knows.
-var before = replica.Levels{Oldest: core.Level3, Newest: core.Level3}
+// before is what the older of two releases knows, which is this one; after is what the newer knows.
+// Its level has one rule, which only the simulation knows: there are news.
+var (
+	before = replica.KnownLevels
+	after  = replica.Levels{Oldest: core.OldestLevel, Newest: core.NewestLevel + 1}
+)
 
 // program is what a new server knows.
 func (w *World) program() replica.Levels {
-	if w.Versions.Every > 0 && !w.raising {
-		return before
+	if w.raising {
+		return after
 	}
-	return replica.KnownLevels
+	return before
+}
+
+// news is a record that nobody could put before the newer release.
+const news = "news"
+
+// needs returns the level that a command came with.
+func needs(c core.Command) core.Level {
+	if put, ok := c.(*core.PutRecord); ok && put.Path == news {
+		return after.Newest
+	}
+	return core.OldestLevel
+}
+
+// publish puts news, if the cluster that the client knows has any.
+func (c *client) publish(namespace string) {
+	if c.world.Versions.Every == 0 || c.level < after.Newest && !c.world.Holder.EncodesAbove {
+		return
+	}
+	c.world.count("news")
+	c.insist(&core.PutRecord{Namespace: namespace, Path: news, Value: c.name}, 5)
 }
 
 // upgrade starts one server with another version, or raises the level when all can follow;
@@ -44,7 +68,7 @@ func (w *World) upgrade() {
 	if slices.ContainsFunc(w.servers, func(s *server) bool { return !s.knows(core.OldestLevel) }) {
 		return // one of them has not said yet what it is now
 	}
-	all := !slices.ContainsFunc(w.servers, func(s *server) bool { return !s.knows(core.NewestLevel) })
+	all := !slices.ContainsFunc(w.servers, func(s *server) bool { return !s.knows(after.Newest) })
 	s := w.servers[w.random.IntN(len(w.servers))]
 	switch {
 	case w.chance(w.Versions.Back):
@@ -54,7 +78,7 @@ func (w *World) upgrade() {
 	case !all && w.chance(20):
 		w.raiseInVain()
 	default:
-		s.becomes(replica.KnownLevels)
+		s.becomes(after)
 	}
 }
 
@@ -107,7 +131,7 @@ func (w *World) raise() {
 // it may be the last who did not, so that it may succeed after all.
 func (w *World) raiseInVain() {
 	w.operator.busy = true
-	w.operator.ask(replica.Change{Kind: replica.Raise, Level: core.NewestLevel}, func(_ replica.Member, err error) {
+	w.operator.ask(replica.Change{Kind: replica.Raise, Level: after.Newest}, func(_ replica.Member, err error) {
 		w.operator.busy = false
 		if w.raising = err == nil; !w.raising {
 			w.count("raises refused")
@@ -135,17 +159,13 @@ func (t *truth) understands(s *server, a replica.Applied) {
 	_, n := binary.Uvarint(a.Data) // the format
 	written, _ := binary.Uvarint(a.Data[n:])
 	level := core.Level(written)
+	for _, c := range a.Entry.Commands {
+		level = max(level, needs(c))
+	}
 	switch active := s.node.State().Level(); {
 	case level > s.levels.Newest:
 		t.world.violated("server %d knows %v, and has to read entry %d of level %d", s.id, s.levels, a.Index, level)
 	case level > active:
 		t.world.violated("entry %d is of level %d, and the cluster is at %d", a.Index, level, active)
-	}
-}
-
-// reads checks that a server's version can read a state.
-func (s *server) reads(state *core.State) {
-	if state.Level() > s.levels.Newest {
-		s.world.violated("server %d knows %v, and has to go on from a state of level %d", s.id, s.levels, state.Level())
 	}
 }

@@ -392,7 +392,7 @@ func (t *witness) look(commands []core.Command) {
 // hopeless checks that nobody keeps others waiting by needing more than there is. While one
 // has all of it, or all of it rests, nobody could have it anyway.
 func (t *witness) hopeless(name spot, at *place) {
-	if len(at.queue) == 0 || t.world.truth.level < core.Level4 || t.quarantined() {
+	if len(at.queue) == 0 || t.quarantined() {
 		return
 	}
 	whole := slices.ContainsFunc(at.holders, func(o *promise) bool { return o.slots == 0 }) ||

@@ -166,7 +166,7 @@ func DecodeEntryWith(known *Askers, b []byte) (*Entry, error) {
 		return nil, malformed("log entry is malformed: it has %d bytes, and at most %d are allowed", len(b), maxEntry)
 	}
 	c := codec{b: b}
-	if err := c.version("log entry", 0); err != nil {
+	if err := c.version("log entry", 0, Level); err != nil {
 		return nil, err
 	}
 	var h Header
@@ -233,7 +233,7 @@ func (e *Entry) setOrigin(i int, o leasehold.Origin) {
 const maxHeader = 1 + 1 + 10 + 10 + 10 + 2
 
 func (c *codec) header(level uint64, h *Header, count *uint64) {
-	_ = c.version("log entry", level) // only reading it can fail
+	_ = c.version("log entry", level, Level) // only reading it can fail
 	c.stamped(h, count)
 }
 
@@ -245,8 +245,8 @@ func (c *codec) stamped(h *Header, count *uint64) {
 }
 
 // version is the format and the level. Newer ones are refused before anything is read that they
-// may have changed; level is the one that is written.
-func (c *codec) version(what string, level uint64) error {
+// may have changed; level is the one that is written, and newest the newest that is read.
+func (c *codec) version(what string, level, newest uint64) error {
 	format := uint64(Format)
 	c.unsigned("format", &format)
 	if c.fault == nil && format > Format {
@@ -259,8 +259,8 @@ func (c *codec) version(what string, level uint64) error {
 	case format == 0 || level == 0:
 		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what,
 			format, level)
-	case level > Level:
-		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, Level)
+	case level > newest && !c.writing:
+		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, newest)
 	}
 	c.level = level
 	return nil

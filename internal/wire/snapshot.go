@@ -45,7 +45,7 @@ type Summary struct {
 func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
 	out.b = append(out.b, magic...)
-	_ = out.version("snapshot", levelOf(s)) // only reading it can fail
+	_ = out.version("snapshot", levelOf(s), Level) // only reading it can fail
 	for r := range s.Pieces() {
 		if err := out.write(r); err != nil {
 			return Summary{}, err
@@ -157,7 +157,14 @@ func (w *snapshotWriter) finish() (Summary, error) {
 // missing, nothing follows, and the state would write these very bytes again. The
 // memory it takes, the state aside, is bounded whatever r says.
 func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
-	in := snapshotReader{in: r, spaces: map[string]string{}, owners: map[access.Owner]*access.Owner{}}
+	return ReadSnapshotUpTo(core.NewestLevel, r)
+}
+
+// ReadSnapshotUpTo is ReadSnapshot for a program that knows levels up to one. Servers know
+// core.NewestLevel; only tests have programs that know another.
+func ReadSnapshotUpTo(newest core.Level, r io.Reader) (*core.State, Summary, error) {
+	in := snapshotReader{in: r, knows: uint64(newest), spaces: map[string]string{},
+		owners: map[access.Owner]*access.Owner{}}
 	state, err := core.Restore(in.records())
 	switch {
 	case in.err != nil:
@@ -185,6 +192,7 @@ type snapshotReader struct {
 	from   int
 	to     int
 	level  uint64 // at which it was written
+	knows  uint64 // levels up to this one are read
 	sum    Summary
 	err    error
 	space  string            // of the record before
@@ -227,7 +235,7 @@ func (r *snapshotReader) begin() error {
 		return r.unreadable(err)
 	}
 	c := codec{b: start, at: len(magic)}
-	if failure := c.version("snapshot", 0); failure != nil {
+	if failure := c.version("snapshot", 0, r.knows); failure != nil {
 		if c.short(err) {
 			return r.unreadable(err)
 		}

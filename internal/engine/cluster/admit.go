@@ -45,12 +45,8 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	return nil
 }
 
-// levelsOf returns the levels that a server says it knows. A version that says nothing knows
-// the first alone.
+// levelsOf returns the levels that a server says it knows; none if it says nothing.
 func levelsOf(from peer.Identity) replica.Levels {
-	if from.NewestLevel == 0 {
-		return replica.Levels{Oldest: core.OldestLevel, Newest: core.Level3}
-	}
 	return replica.Levels{Oldest: core.Level(from.OldestLevel), Newest: core.Level(from.NewestLevel)}
 }
 

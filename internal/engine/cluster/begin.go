@@ -129,7 +129,7 @@ func (c Config) beginnings() (given []string) {
 // member is this server as it describes itself.
 func (n *network) member(c Config) replica.Member {
 	return replica.Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version,
-		Dir: n.dir.Name, Levels: replica.KnownLevels}
+		Dir: n.dir.Name, Levels: c.known()}
 }
 
 // listed writes a list of servers, as all of them must have it.

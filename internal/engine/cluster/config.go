@@ -59,10 +59,20 @@ type Config struct {
 	// Gates is where the connections of other servers are counted; nil: nowhere.
 	Gates *listen.Gates
 
-	// For tests: what every log write has to get past, and another network than the machine's.
+	// For tests: what every log write has to get past, another network than the machine's, and
+	// other levels than this program's.
 	beforeWrite  func() error
 	peerListener net.Listener
 	peerDial     func(ctx context.Context, address string) (net.Conn, error)
+	levels       replica.Levels
+}
+
+// known returns the levels that the server's program knows.
+func (c Config) known() replica.Levels {
+	if c.levels == (replica.Levels{}) {
+		return replica.KnownLevels
+	}
+	return c.levels
 }
 
 // Defaults for what Config leaves at zero.

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -26,6 +28,57 @@ func TestAServerOfAnotherLevelIsNotAdmitted(t *testing.T) {
 		if (refused == nil) != test.admitted || refused != nil && refused.Reason != peer.WrongLevel {
 			t.Errorf("levels %d to %d: %v", test.oldest, test.newest, refused)
 		}
+	}
+}
+
+// A cluster goes to the level after the newest, which no release knows, and no server of this release can follow it there.
+func TestAClusterIsRaisedToTheNextLevel(t *testing.T) {
+	next := replica.Levels{Oldest: core.OldestLevel, Newest: core.NewestLevel + 1}
+	s := newSite(t, nil)
+	s.levels = map[string]replica.Levels{"n1": next, "n2": next}
+	s.begin("n1", "n2", "n3")
+	at := func(level core.Level) {
+		t.Helper()
+		for name, e := range s.engines {
+			until(t, fmt.Sprintf("%s is at level %d", name, level), func() bool { return e.Level() == level })
+		}
+	}
+	at(core.NewestLevel)
+	if _, err := s.leader().Upgrade(t.Context()); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "n3 knows") {
+		t.Errorf("with a server that does not know it: %v", err)
+	}
+	s.stop("n3")
+	s.levels["n3"] = next
+	s.mustStart("n3", Config{})
+	s.retry(func() error {
+		_, err := s.leader().Upgrade(t.Context())
+		return err
+	})
+	at(next.Newest)
+	grant := func(path string) {
+		s.retry(func() error {
+			_, err := s.follower().Do(t.Context(), &core.Acquire{Namespace: "default", Resource: path, ID: "id-" + path, Holder: "h", TTL: time.Hour})
+			return err
+		})
+	}
+	grant("r")
+	for _, name := range []string{"n1", "n3"} {
+		s.stop(name)
+		delete(s.levels, name)
+		if _, err := s.start(name, s.listen(name), Config{}); err == nil || !strings.Contains(err.Error(), "use the newer version that wrote it") {
+			t.Errorf("%s with this version: %v", name, err)
+		}
+		s.levels[name] = next
+		s.mustStart(name, Config{})
+	}
+	at(next.Newest)
+	grant("s")
+}
+
+// No server does what no release has: without a test, it knows what its program knows.
+func TestAServerKnowsTheLevelsOfItsProgram(t *testing.T) {
+	if got := (Config{}).withDefaults().known(); got != (replica.Levels{Oldest: core.OldestLevel, Newest: core.NewestLevel}) {
+		t.Errorf("it knows %v", got)
 	}
 }
 

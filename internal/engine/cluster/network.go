@@ -87,7 +87,7 @@ func openNetwork(c Config, dir *storage.Dir) (*network, error) {
 		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(), Gates: c.Gates,
 		Self: peer.Identity{
 			Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener),
-			OldestLevel: uint64(replica.KnownLevels.Oldest), NewestLevel: uint64(replica.KnownLevels.Newest),
+			OldestLevel: uint64(c.known().Oldest), NewestLevel: uint64(c.known().Newest),
 		},
 	})
 	n.mesh.Start()

@@ -132,6 +132,7 @@ type site struct {
 	context context.Context                                 // of starts; nil: the test's
 	secure  func(name string) func() *tls.Config            // nil: traffic is plain
 	valves  map[string]*valve                               // before the log of a server, by name
+	levels  map[string]replica.Levels                       // that the program of a server knows, by name; none: this program's
 
 	mu      sync.Mutex
 	engines map[string]*Engine
@@ -215,6 +216,7 @@ func (s *site) start(name string, listener net.Listener, c Config) (*Engine, err
 	c.Dir, c.Log = s.dirs[name], slog.New(slog.NewTextHandler(s.logs[name], nil))
 	s.mu.Unlock()
 	c.Name, c.peerListener, c.Insecure, c.SegmentBytes = name, listener, true, testSegment
+	c.levels = s.levels[name]
 	c.SnapshotEvery, c.JournalBytes, c.MinFree = s.config.SnapshotEvery, s.config.JournalBytes, s.config.MinFree
 	if v := s.valves[name]; v != nil {
 		c.beforeWrite = v.pass

@@ -39,7 +39,7 @@ func Open(ctx context.Context, c Config) (Server, error) {
 // servers is up. Call Close when done.
 func Start(ctx context.Context, c Config) (*Engine, error) {
 	c = c.withDefaults()
-	dir, err := storage.OpenDir(c.Dir, true)
+	dir, err := storage.OpenDirUpTo(c.known().Newest, c.Dir, true)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (e *Engine) makeNode(c Config, found *storage.Recovered) (err error) {
 		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log,
 		SnapshotEvery: c.SnapshotEvery, SnapshotSize: found.Size, Caps: firstCaps(c.Caps),
 		Changed: e.network.changed, Leveled: e.leveled, Compare: true, Summed: e.summed, Watch: e.applied,
-		Complete: e.network.complete,
+		Complete: e.network.complete, Levels: c.known(),
 	})
 	if err == nil {
 		e.leveled(found.State.Level())

@@ -23,7 +23,9 @@ type Levels struct {
 	Newest core.Level `json:"newest"`
 }
 
-// KnownLevels are those that this program knows.
+// KnownLevels are those that this program knows. Tests have programs that know the level after
+// the newest, which has no rules of its own: so what is said above stays proved while there is
+// only one level.
 var KnownLevels = Levels{core.OldestLevel, core.NewestLevel}
 
 // Has reports whether a level is in the range.
@@ -36,9 +38,9 @@ func (l Levels) String() string {
 	return fmt.Sprintf("levels %d to %d", l.Oldest, l.Newest)
 }
 
-// Active is the level that the state of a cluster is at. A cluster that never decided on one
-// comes from the last version without levels, whose rules were those of level 3.
-func (r *Roster) Active() core.Level { return max(r.Level, core.Level3) }
+// Active is the level that the state of a cluster is at. One that has decided on none yet is at
+// that of core.New.
+func (r *Roster) Active() core.Level { return max(r.Level, core.OldestLevel) }
 
 // fits reports whether a member knows the cluster's level, or has not said which ones it knows.
 func (r *Roster) fits(m Member) bool { return m.Levels == (Levels{}) || m.Levels.Has(r.Active()) }
@@ -54,9 +56,10 @@ func (r *Roster) without(level core.Level) (missing []Member) {
 	return missing
 }
 
-// commonLevel is the newest level that all members know; 0: some have not said yet.
-func (r *Roster) commonLevel() core.Level {
-	common := core.NewestLevel
+// commonLevel is the newest level that all members know, and one who knows levels up to newest;
+// 0: some have not said yet.
+func (r *Roster) commonLevel(newest core.Level) core.Level {
+	common := newest
 	for _, m := range r.Peers() {
 		common = min(common, m.Levels.Newest)
 	}
@@ -66,7 +69,7 @@ func (r *Roster) commonLevel() core.Level {
 // considerRaise decides what a request to raise the level amounts to.
 func (n *Node) considerRaise(c Change) (Change, bool, error) {
 	if c.Level == 0 {
-		c.Level = max(n.roster.commonLevel(), n.roster.Active())
+		c.Level = max(n.roster.commonLevel(n.levels().Newest), n.roster.Active())
 	}
 	c.Member = Member{ID: n.id}
 	missing := n.roster.without(c.Level)
@@ -110,7 +113,7 @@ func (n *Node) decideLevel() bool {
 	if n.roster.Level != 0 {
 		return false
 	}
-	level := min(n.roster.commonLevel(), n.levels().Newest)
+	level := n.roster.commonLevel(n.levels().Newest)
 	if level < core.OldestLevel || len(n.roster.without(level)) > 0 {
 		return false
 	}

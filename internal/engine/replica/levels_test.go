@@ -3,6 +3,7 @@ package replica
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,13 +16,26 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// nextLevels are those that the release after this one knows.
+var nextLevels = Levels{core.OldestLevel, core.NewestLevel + 1}
+
 // A cluster that begins decides on a level before its first command.
 func TestABeginningClusterIsAtTheNewestLevelOfAll(t *testing.T) {
-	x := newTrio(t)
-	for _, m := range x.members {
-		if m.node.roster.Level != core.NewestLevel || m.node.state.Level() != core.NewestLevel {
-			t.Errorf("node %d is at %d, and its state at %d", m.id, m.node.roster.Level, m.node.state.Level())
+	for _, known := range []Levels{KnownLevels, nextLevels} {
+		for _, m := range newGroupOf(t, known, known, known).members {
+			if m.node.roster.Level != known.Newest || m.node.state.Level() != known.Newest {
+				t.Errorf("node %d is at %d, and its state at %d", m.id, m.node.roster.Level, m.node.state.Level())
+			}
 		}
+	}
+}
+
+// No server does what no release has: without a test, a node knows what its program knows.
+func TestANodeKnowsTheLevelsOfItsProgram(t *testing.T) {
+	x := newTrio(t)
+	x.members[0].node.config.Levels = Levels{}
+	if got := x.members[0].node.levels(); got != (Levels{core.OldestLevel, core.NewestLevel}) {
+		t.Errorf("it knows %v", got)
 	}
 }
 
@@ -118,7 +132,7 @@ func TestALevelThatNotAllKnowIsRefused(t *testing.T) {
 // newMixedTrio returns three nodes of which the last is of the version before.
 func newMixedTrio(t *testing.T) *trio {
 	t.Helper()
-	return newGroupOf(t, KnownLevels, KnownLevels, Levels{core.Level3, core.NewestLevel - 1})
+	return newGroupOf(t, nextLevels, nextLevels, KnownLevels)
 }
 
 // levels wants every node to be at a level.
@@ -138,21 +152,21 @@ func (x *trio) levels(want core.Level) {
 // raises it.
 func TestALevelIsRaisedOnceAllKnowIt(t *testing.T) {
 	x := newMixedTrio(t)
-	older := core.NewestLevel - 1
+	older, newer := KnownLevels.Newest, nextLevels.Newest
 	x.levels(older)
-	v := x.leader().changeTo(Change{Kind: Raise, Level: core.NewestLevel})
+	v := x.leader().changeTo(Change{Kind: Raise, Level: newer})
 	x.ticks(3)
-	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) || !strings.Contains(v.err.Error(), "n3 knows level 3") {
+	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) || !strings.Contains(v.err.Error(), fmt.Sprintf("n3 knows %v", KnownLevels)) {
 		t.Fatalf("%+v", v)
 	}
 	// It is upgraded: until somebody asks for it, the level stays, so that all can go back.
-	x.members[2].known = KnownLevels
+	x.members[2].known = nextLevels
 	x.members[2].start(nil)
-	x.change(Announce, Member{ID: 3, Levels: KnownLevels})
+	x.change(Announce, Member{ID: 3, Levels: nextLevels})
 	x.ticks(20)
 	x.levels(older)
-	x.raise(core.NewestLevel)
-	x.levels(core.NewestLevel)
+	x.raise(newer)
+	x.levels(newer)
 	if v := x.leader().changeTo(Change{Kind: Raise}); !v.told || v.err != nil || v.index != 0 {
 		t.Errorf("asked again: %+v", v)
 	}
@@ -164,7 +178,7 @@ func TestALevelIsRaisedOnceAllKnowIt(t *testing.T) {
 		m.start(nil)
 	}
 	x.ticks(100) // an election may have to be repeated
-	x.levels(core.NewestLevel)
+	x.levels(newer)
 }
 
 // raise asks the leader for a level, and wants it.
@@ -182,20 +196,19 @@ func (x *trio) raise(to core.Level) {
 func TestARaiseBehindAnOlderMemberDoesNothing(t *testing.T) {
 	x := newMixedTrio(t)
 	node := x.leader().node
-	if !node.proposeChange(Change{Kind: Raise, Member: Member{ID: node.id}, Level: core.NewestLevel}) {
+	if !node.proposeChange(Change{Kind: Raise, Member: Member{ID: node.id}, Level: nextLevels.Newest}) {
 		t.Fatal("raft did not take it")
 	}
 	node.turn()
 	x.ticks(5)
-	x.levels(core.NewestLevel - 1)
+	x.levels(KnownLevels.Newest)
 }
 
 // And a server that does not know the level gets no place behind the raise.
 func TestAnOlderServerBehindTheRaiseIsNotAdded(t *testing.T) {
-	x := newTrio(t)
-	x.levels(core.NewestLevel)
-	node := x.leader().node
-	older := Levels{core.Level3, core.NewestLevel - 1}
+	x := newGroupOf(t, nextLevels, nextLevels, nextLevels)
+	x.levels(nextLevels.Newest)
+	node, older := x.leader().node, KnownLevels
 	for _, c := range []Change{
 		{Kind: Add, Member: Member{ID: 4, Name: "n4", Peer: "p4", Levels: older}},
 		{Kind: Announce, Member: Member{ID: 3, Levels: older}},
@@ -210,7 +223,7 @@ func TestAnOlderServerBehindTheRaiseIsNotAdded(t *testing.T) {
 		x.ticks(5)
 	}
 	for _, m := range x.members {
-		if len(m.node.Roster().Members) != 3 || len(m.node.Roster().without(core.NewestLevel)) != 0 {
+		if len(m.node.Roster().Members) != 3 || len(m.node.Roster().without(nextLevels.Newest)) != 0 {
 			t.Errorf("node %d has %+v", m.id, m.node.Roster().Members)
 		}
 	}
@@ -219,8 +232,8 @@ func TestAnOlderServerBehindTheRaiseIsNotAdded(t *testing.T) {
 // A program that went back to the older version in the very moment of the raise stops, and
 // says what to do.
 func TestAnOlderProgramStopsAtARaise(t *testing.T) {
-	x := newTrio(t)
-	x.members[2].known = Levels{core.Level3, core.NewestLevel - 1}
+	x := newGroupOf(t, nextLevels, nextLevels, nextLevels)
+	x.members[2].known = KnownLevels
 	x.members[2].start(nil)
 	x.ticks(100)
 	err := x.members[2].node.Failure()

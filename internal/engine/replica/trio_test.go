@@ -43,6 +43,14 @@ type member struct {
 	known   Levels // by its program; zero: KnownLevels
 }
 
+// levels are those that the member's program knows.
+func (m *member) levels() Levels {
+	if m.known == (Levels{}) {
+		return KnownLevels
+	}
+	return m.known
+}
+
 func (m *member) Monotonic() time.Duration { return m.mono }
 func (m *member) Wall() time.Time          { return time.Unix(1, 0) }
 func (m *member) Boot() string             { return "boot" }
@@ -91,7 +99,7 @@ func (m *member) Send(ms []*raftpb.Message) {
 		e := Received{Message: x}
 		if x.GetType() == raftpb.MsgSnap {
 			index, to := x.GetSnapshot().GetMetadata().GetIndex(), m.members[x.GetTo()-1]
-			e.State, _, _ = wire.ReadSnapshot(bytes.NewReader(m.files[index]))
+			e.State, _, _ = wire.ReadSnapshotUpTo(to.levels().Newest, bytes.NewReader(m.files[index]))
 			e.Roster = m.states[index].Roster
 			to.states[index], to.files[index] = m.states[index], m.files[index]
 			node := m.node
@@ -188,7 +196,7 @@ func (m *member) start(begin []Member) {
 	}
 	if mark.GetIndex() > 0 {
 		c.Roster = m.states[mark.GetIndex()].Roster
-		if c.State, _, err = wire.ReadSnapshot(bytes.NewReader(m.files[mark.GetIndex()])); err != nil {
+		if c.State, _, err = wire.ReadSnapshotUpTo(m.levels().Newest, bytes.NewReader(m.files[mark.GetIndex()])); err != nil {
 			m.t.Fatal(err)
 		}
 	}

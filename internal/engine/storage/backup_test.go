@@ -128,7 +128,7 @@ func TestHalfARestoreIsNoData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Dir{Path: dir, identity: identity{Product: "leasehold", Format: newestFormat, Node: 9, Begun: true}}
+	d := &Dir{Path: dir, identity: identity{Product: "leasehold", Format: FormatAt(core.NewestLevel), Node: 9, Begun: true}}
 	if err := fill(d, head, state, "", ""); err != nil {
 		t.Fatal(err)
 	}

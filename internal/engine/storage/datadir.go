@@ -6,6 +6,7 @@
 package storage
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -50,9 +51,6 @@ const (
 // version was started.
 func FormatAt(level core.Level) int { return int(level-core.Level3) + namedFormat }
 
-// newestFormat is the newest that is known here.
-var newestFormat = FormatAt(core.NewestLevel)
-
 // identity is what the format file says.
 type identity struct {
 	Product string `json:"product"`
@@ -74,15 +72,20 @@ type identity struct {
 
 // A Dir is a data directory that this process has to itself.
 type Dir struct {
-	Path string
-	lock *os.File
-	mu   sync.Mutex // while the format is written by a server that runs
+	Path   string
+	lock   *os.File
+	mu     sync.Mutex // while the format is written by a server that runs
+	newest core.Level // that this program knows; 0: core.NewestLevel
 	identity
 }
 
 // OpenDir takes a data directory for this process. If make is set, it makes one where there is
 // nothing yet.
-func OpenDir(path string, make bool) (*Dir, error) {
+func OpenDir(path string, make bool) (*Dir, error) { return OpenDirUpTo(core.NewestLevel, path, make) }
+
+// OpenDirUpTo is OpenDir for a program that knows levels up to one. Servers know
+// core.NewestLevel; only tests have programs that know another.
+func OpenDirUpTo(newest core.Level, path string, make bool) (*Dir, error) {
 	if make {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, fmt.Errorf("data directory %s cannot be made: %w", path, err)
@@ -97,7 +100,7 @@ func OpenDir(path string, make bool) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{Path: path, lock: lock}
+	d := &Dir{Path: path, lock: lock, newest: newest}
 	if err = d.identify(); err == nil && make {
 		err = d.name()
 	}
@@ -107,6 +110,8 @@ func OpenDir(path string, make bool) (*Dir, error) {
 	}
 	return d, nil
 }
+
+func (d *Dir) newestLevel() core.Level { return cmp.Or(d.newest, core.NewestLevel) }
 
 // Close frees the directory for another process.
 func (d *Dir) Close() {
@@ -159,9 +164,9 @@ func (d *Dir) identify() error {
 		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another",
 			name)
 	}
-	if d.Format > newestFormat {
+	if newest := FormatAt(d.newestLevel()); d.Format > newest {
 		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that "+
-			"wrote it", d.Path, d.Format, newestFormat)
+			"wrote it", d.Path, d.Format, newest)
 	}
 	if d.Format < 1 || d.Node == 0 {
 		return fmt.Errorf("%s is damaged: restore the directory from a backup", name)

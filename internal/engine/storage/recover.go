@@ -61,7 +61,7 @@ func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	mark, snapshot, size, err := newestState(d.Snapshots(), scan.snapshots)
+	mark, snapshot, size, err := d.newestState(scan.snapshots)
 	if err != nil {
 		return nil, err
 	}
@@ -126,12 +126,12 @@ func beginLog(d *Dir) (*Recovered, error) {
 // newestState reads the newest snapshot that the log names. A damaged one is refused: somebody
 // should look at the disk first. One that was taken away is passed over, as long as an older
 // one is there for the log to continue from.
-func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, replica.Snapshot, int64, error) {
+func (d *Dir) newestState(marks []*walpb.Snapshot) (*walpb.Snapshot, replica.Snapshot, int64, error) {
 	for _, mark := range slices.Backward(marks) {
 		if mark.GetIndex() == 0 {
 			return mark, replica.Snapshot{State: core.New()}, 0, nil
 		}
-		s, size, err := readState(dir, mark.GetIndex(), mark.GetTerm())
+		s, size, err := d.readState(mark.GetIndex(), mark.GetTerm())
 		if err == nil {
 			return mark, s, size, nil
 		}
@@ -140,7 +140,7 @@ func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, replica.
 		}
 	}
 	return nil, replica.Snapshot{}, 0,
-		fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
+		fmt.Errorf("%s has none of the snapshots that the log continues. %s", d.Snapshots(), whatNow)
 }
 
 // readLog reads the entries after a snapshot and leaves the log open for more. etcd's wal

@@ -159,18 +159,18 @@ func (g *pacedWriter) Write(b []byte) (int, error) {
 }
 
 // readState reads the snapshot at an index. If it succeeds, the checksums were right.
-func readState(dir string, index, term uint64) (replica.Snapshot, int64, error) {
-	name := stateName(dir, index)
+func (d *Dir) readState(index, term uint64) (replica.Snapshot, int64, error) {
+	name := stateName(d.Snapshots(), index)
 	f, err := os.Open(name)
 	if err != nil {
 		return replica.Snapshot{}, 0, err
 	}
 	defer f.Close()
-	return readStateFrom(bufio.NewReaderSize(f, 256<<10), name, index, term)
+	return d.readStateFrom(bufio.NewReaderSize(f, 256<<10), name, index, term)
 }
 
 // readStateFrom reads a snapshot from a file of some name.
-func readStateFrom(r io.Reader, name string, index, term uint64) (replica.Snapshot, int64, error) {
+func (d *Dir) readStateFrom(r io.Reader, name string, index, term uint64) (replica.Snapshot, int64, error) {
 	s, head, err := readHead(r)
 	if err != nil {
 		return replica.Snapshot{}, 0, damaged(name, err.Error())
@@ -178,7 +178,7 @@ func readStateFrom(r io.Reader, name string, index, term uint64) (replica.Snapsh
 	if s.Index != index || s.Term != term {
 		return replica.Snapshot{}, 0, damaged(name, "it belongs to another place in the log")
 	}
-	state, summary, err := wire.ReadSnapshot(r)
+	state, summary, err := wire.ReadSnapshotUpTo(d.newestLevel(), r)
 	switch {
 	case errors.Is(err, wire.ErrMalformed):
 		return replica.Snapshot{}, 0, damaged(name, err.Error())
@@ -211,18 +211,18 @@ func receiveState(d *Dir, index, term uint64, body io.Reader, w *pacedWriter) (r
 	_, err = io.Copy(w, body)
 	var s replica.Snapshot
 	if err == nil {
-		s, err = rereadState(f, index, term)
+		s, err = d.rereadState(f, index, term)
 	}
 	return s, putInPlace(f, stateName(d.Snapshots(), index), err)
 }
 
 // rereadState reads what has just been written, as a start would: what arrived damaged is
 // refused before anything relies on it.
-func rereadState(f *os.File, index, term uint64) (replica.Snapshot, error) {
+func (d *Dir) rereadState(f *os.File, index, term uint64) (replica.Snapshot, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return replica.Snapshot{}, err
 	}
-	s, _, err := readStateFrom(bufio.NewReaderSize(f, 256<<10), f.Name(), index, term)
+	s, _, err := d.readStateFrom(bufio.NewReaderSize(f, 256<<10), f.Name(), index, term)
 	return s, err
 }
 

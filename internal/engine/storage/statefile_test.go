@@ -3,8 +3,10 @@ package storage
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/core"
@@ -12,7 +14,11 @@ import (
 )
 
 func TestTheRosterIsInTheStateFile(t *testing.T) {
-	dir := t.TempDir()
+	d := &Dir{Path: t.TempDir()}
+	dir := d.Snapshots()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	var newer replica.Member // of which a newer version says more than this one knows
 	if err := json.Unmarshal([]byte(`{"id":1,"name":"n1","peer":"p1","client":"c1","version":"v1","dir":"d1","voter":true,"levels":{"oldest":3,"newest":9},"zone":"a"}`), &newer); err != nil {
 		t.Fatal(err)
@@ -26,7 +32,7 @@ func TestTheRosterIsInTheStateFile(t *testing.T) {
 	if _, err := writeState(dir, replica.Snapshot{Index: 10, Term: 2, Roster: roster, State: core.New()}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := readState(dir, 10, 2)
+	s, _, err := d.readState(10, 2)
 	if err != nil || !reflect.DeepEqual(s.Roster, roster) {
 		t.Fatalf("%+v, %v", s.Roster, err)
 	}
@@ -37,10 +43,34 @@ func TestTheRosterIsInTheStateFile(t *testing.T) {
 	for at := range 60 {
 		file[at] ^= 4
 		write(t, stateName(dir, 10), file)
-		if _, _, err := readState(dir, 10, 2); err == nil {
+		if _, _, err := d.readState(10, 2); err == nil {
 			t.Errorf("with byte %d flipped it is read", at)
 		}
 		file[at] ^= 4
+	}
+}
+
+// A server that knows a level less must not go on from a state of the newer level, as if nothing in it mattered.
+func TestAStateOfANewerLevelIsRefused(t *testing.T) {
+	d := &Dir{Path: t.TempDir()}
+	if err := os.Mkdir(d.Snapshots(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	newer := core.NewestLevel + 1
+	state := core.NewAt(core.NewestLevel)
+	if err := state.Raise(newer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeState(d.Snapshots(), replica.Snapshot{Index: 10, Term: 2, Roster: &replica.Roster{Cluster: "c"}, State: state}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := d.readState(10, 2)
+	if want := fmt.Sprintf("feature level %d, and levels up to %d are known here", newer, core.NewestLevel); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a server of this version: %v", err)
+	}
+	d.newest = newer
+	if s, _, err := d.readState(10, 2); err != nil || s.State.Level() != newer {
+		t.Errorf("a server that knows the level: %v", err)
 	}
 }
 

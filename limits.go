@@ -37,14 +37,13 @@ const (
 	MaxValue       = 64 << 10  // bytes of one value
 	MaxRecords     = 4000000   // of all namespaces together
 	MaxRecordBytes = 1 << 30   // of all their paths and values
-	MaxDeleted     = 16384     // records that one request deletes below level 4
 	MaxPage        = 1000      // records in one answer
 	MaxPageBytes   = 1 << 20   // of their paths and values, unless a single one has more
 	MaxOps         = 128       // comparisons in a transaction, and operations in each of its branches
 	MaxTxn         = 768 << 10 // bytes of all names and values in it
 )
 
-// Limits from level 4 on of what one request does, so that no other waits long for it.
+// Limits of what one request does, so that no other waits long for it.
 const (
 	MaxDeletedAtOnce = 10240    // records that it deletes
 	MaxReadAtOnce    = 32768    // records that all gets of a transaction may show together

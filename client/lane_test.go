@@ -5,7 +5,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -163,12 +162,8 @@ func (l *lane) answers(back chan<- *parcel) {
 		m := l.belongs(v)
 		l.road.mu.Lock()
 		after, answered := l.road.after, l.road.answered
-		level, without := l.road.level, l.road.without
+		without := l.road.without
 		l.road.mu.Unlock()
-		if m.verb == "hello" && level != "" {
-			n, _ := strconv.ParseInt(level, 10, 64)
-			change(v, "level", n)
-		}
 		w := resp.NewWriter(3, nil)
 		switch {
 		case m.verb == "refused":
@@ -206,14 +201,6 @@ func (l *lane) belongs(v *resp.Value) (m message) {
 		}
 	}
 	return m
-}
-
-func change(v *resp.Value, field string, n int64) {
-	for i := 0; v.Kind == resp.Map && i < len(v.Items); i += 2 {
-		if string(v.Items[i].Text) == field {
-			v.Items[i+1].Int = n
-		}
-	}
 }
 
 // write writes a reply without some fields of it.

@@ -36,70 +36,58 @@ func slowly(verb string, d time.Duration) func(string) {
 	}
 }
 
-// Many waits are cancelled at once: each is taken back once, in few messages where the
-// server takes many, and what else the session holds is renewed meanwhile.
+// Many waits are cancelled at once: each is taken back once, in few messages, and what else the session holds is renewed meanwhile.
 func TestCancelledWaitsAreTakenBackOnce(t *testing.T) {
 	const waits = 1000
-	for level, most := range map[string]int{"3": waits, "4": 5} {
-		t.Run("level "+level, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *leasetest.Server) {
-				road, through := on(t, s)
-				road.level = level
-				acquire(t, s.Dial(t), "busy")
-				c := s.Dial(t, through)
-				h := acquire(t, c, "mine", client.TTL(30*time.Second))
-				road.set(slowly("release", 50*time.Millisecond), nil)
-				cancelled(t, c, waits, func() {})
-				time.Sleep(2 * time.Minute)
-				if err := h.Err(); err != nil {
-					t.Errorf("a hold that has nothing to do with it was lost: %v", err)
-				}
-				if n := road.count("release"); n > most {
-					t.Errorf("%d waits were taken back by %d messages", waits, n)
-				}
-				if r, err := s.Inside().Resource(t.Context(), "busy", 0); err != nil || r.Waiting != 0 {
-					t.Errorf("%d still wait, %v", r.Waiting, err)
-				}
-			})
-		})
-	}
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		road, through := on(t, s)
+		acquire(t, s.Dial(t), "busy")
+		c := s.Dial(t, through)
+		h := acquire(t, c, "mine", client.TTL(30*time.Second))
+		road.set(slowly("release", 50*time.Millisecond), nil)
+		cancelled(t, c, waits, func() {})
+		time.Sleep(2 * time.Minute)
+		if err := h.Err(); err != nil {
+			t.Errorf("a hold that has nothing to do with it was lost: %v", err)
+		}
+		if n := road.count("release"); n > 5 {
+			t.Errorf("%d waits were taken back by %d messages", waits, n)
+		}
+		if r, err := s.Inside().Resource(t.Context(), "busy", 0); err != nil || r.Waiting != 0 {
+			t.Errorf("%d still wait, %v", r.Waiting, err)
+		}
+	})
 }
 
 // Waits are cancelled while no server can be reached. When it is back, far away, the
 // renewal does not stand behind them.
 func TestPendingReleasesDoNotDelayARenewal(t *testing.T) {
-	for _, level := range []string{"3", "4"} {
-		t.Run("level "+level, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *leasetest.Server) {
-				road, through := on(t, s)
-				road.level = level
-				acquire(t, s.Dial(t), "busy")
-				c := s.Dial(t, through)
-				h := acquire(t, c, "mine", client.TTL(30*time.Second))
-				cancelled(t, c, 500, func() { s.Disconnect(); time.Sleep(time.Second) })
-				time.Sleep(2 * time.Second)
-				road.set(slowly("release", 60*time.Millisecond), nil)
-				s.Connect()
-				for i := range 60 {
-					time.Sleep(2 * time.Second)
-					if left := h.Remaining(); left < 15*time.Second {
-						t.Fatalf("%d s after the server was back: %v left, %v; %d renewals, %d releases",
-							2*i, left, h.Err(), road.count("renew"), road.count("release"))
-					}
-				}
-				if r, err := s.Inside().Resource(t.Context(), "busy", 0); err != nil || r.Waiting != 0 {
-					t.Errorf("%d still wait, %v", r.Waiting, err)
-				}
-			})
-		})
-	}
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		road, through := on(t, s)
+		acquire(t, s.Dial(t), "busy")
+		c := s.Dial(t, through)
+		h := acquire(t, c, "mine", client.TTL(30*time.Second))
+		cancelled(t, c, 500, func() { s.Disconnect(); time.Sleep(time.Second) })
+		time.Sleep(2 * time.Second)
+		road.set(slowly("release", 60*time.Millisecond), nil)
+		s.Connect()
+		for i := range 60 {
+			time.Sleep(2 * time.Second)
+			if left := h.Remaining(); left < 15*time.Second {
+				t.Fatalf("%d s after the server was back: %v left, %v; %d renewals, %d releases",
+					2*i, left, h.Err(), road.count("renew"), road.count("release"))
+			}
+		}
+		if r, err := s.Inside().Resource(t.Context(), "busy", 0); err != nil || r.Waiting != 0 {
+			t.Errorf("%d still wait, %v", r.Waiting, err)
+		}
+	})
 }
 
 // Ids that a program chose may be long: a message for many stays within what a server reads.
 func TestLongIDsAreTakenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		road, through := on(t, s)
-		road.level = "4"
+		_, through := on(t, s)
 		c := s.Dial(t, through)
 		acquire(t, c, "other")
 		holds := make([]*client.Hold, 200)
@@ -228,36 +216,5 @@ func TestCancelledCallsDoNotFillTheClient(t *testing.T) {
 		if !h.Valid() {
 			t.Error(h.Err())
 		}
-	})
-}
-
-// A cluster is upgraded while a client is connected: the client learns of it, and releases many at once.
-func TestAServerIsUpgradedUnderAConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		r, way := on(t, s)
-		r.level = "3"
-		acquire(t, s.Dial(t), "busy")
-		c := s.Dial(t, way)
-		h := acquire(t, c, "mine", client.TTL(30*time.Second))
-		var wait sync.WaitGroup
-		ctx, cancel := context.WithCancel(t.Context())
-		wait.Go(func() { _, _ = c.Acquire(ctx, "busy") }) // so that no connection is idle
-		time.Sleep(5 * time.Minute)
-		hellos := r.count("hello")
-		r.change(func(r *road) { r.level = "4" })
-		time.Sleep(2 * time.Minute)
-		cancelled(t, c, 1000, func() {})
-		time.Sleep(time.Minute)
-		if n := r.count("release"); n > 5 {
-			t.Errorf("1000 waits were taken back by %d messages", n)
-		}
-		if err := h.Err(); err != nil {
-			t.Error(err)
-		}
-		if hellos > 30 {
-			t.Errorf("it was asked for its level %d times in five minutes", hellos)
-		}
-		cancel()
-		wait.Wait()
 	})
 }

@@ -40,7 +40,6 @@ type road struct {
 	answered func(verb string, granted bool)
 	watch    http.RoundTripper // carries watches; nil: the road itself
 	dead     string            // a host that is never reached
-	level    string            // what replies say of the server's level, if not what it says itself
 	without  []string          // fields that replies lose
 	seen     []string
 }
@@ -95,7 +94,7 @@ func (r *road) hooks(m message) *road {
 	r.seen = append(r.seen, m.verb)
 	return &road{
 		before: r.before, after: r.after, refuse: r.refuse, keep: r.keep, answered: r.answered,
-		watch: r.watch, dead: r.dead, level: r.level, without: r.without,
+		watch: r.watch, dead: r.dead, without: r.without,
 	}
 }
 
@@ -134,9 +133,6 @@ func (r *road) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // arrive brings a response to the client.
 func (r *road) arrive(m message, response *http.Response) (*http.Response, error) {
-	if r.level != "" {
-		response.Header.Set(v1.LevelHeader, r.level)
-	}
 	if len(r.without) > 0 && response.StatusCode == http.StatusOK {
 		if err := drop(response, r.without); err != nil {
 			return nil, err

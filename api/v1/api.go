@@ -21,9 +21,6 @@ const (
 	LevelHeader = "Leasehold-Level"
 )
 
-// LevelMany is the first level whose servers know ReleaseRequest.IDs and Withdraw.
-const LevelMany = 4
-
 // Sizes of requests and of pages.
 const (
 	MaxBody      = 128 << 10 // bytes of a request's body

@@ -29,18 +29,14 @@ type DefinitionRequest struct {
 
 	// OnReservation is what happens to leases in the way of a reservation when it begins: wait, warn or end.
 	OnReservation string `json:"on_reservation,omitempty"`
-	// Replace permits to drop units, and to leave fewer slots than are taken or waited for. Both
-	// this and IfRevision are for level 4 on; before it, every request may do so.
+	// Replace permits to drop units, and to leave fewer slots than are taken or waited for.
 	Replace bool `json:"replace,omitempty"`
 	// IfRevision refuses the request unless the definition has this revision.
 	IfRevision uint64 `json:"if_revision,omitempty"`
 }
 
-// LevelChange is the first level whose servers know DefinitionChange, Replace and IfRevision.
-const LevelChange = 4
-
 // A DefinitionChange changes the fields of a definition that are given, and keeps the others.
-// Servers merge it, so that changes of different fields do not undo each other. From level 4 on.
+// Servers merge it, so that changes of different fields do not undo each other.
 type DefinitionChange struct {
 	Capacity      Optional[int]      `json:"capacity,omitzero"` // replaces units
 	Units         Optional[[]string] `json:"units,omitzero"`    // replaces capacity

@@ -44,9 +44,6 @@ func (c *Caller) overRESP(ctx context.Context, r request, answer any) error {
 		err = w.do(ctx, r, next, pipeline.Request{Command: command, Answer: x, Tag: x.Tag})
 	}
 	x.answer = nil
-	if err == nil {
-		w.askLevel(token)
-	}
 	return err
 }
 

@@ -80,7 +80,7 @@ type RenewRequest struct {
 	ID string `json:"id"`
 
 	// Note says how far the holder is, for people who look: at most 256 bytes. Empty takes it away,
-	// nil leaves it as it was. From level 4 on.
+	// nil leaves it as it was.
 	Note *string `json:"note,omitempty"`
 }
 
@@ -88,13 +88,12 @@ type RenewRequest struct {
 // independent: the answer is an error if one of them fails.
 type ReleaseRequest struct {
 	ID  string   `json:"id,omitempty"`
-	IDs []string `json:"ids,omitempty"` // instead of id, up to MaxReleases; from level 4 on
+	IDs []string `json:"ids,omitempty"` // instead of id, up to MaxReleases
 
 	// Session is the session of the ids. Without it, the release counts as an intervention.
-	// From level 4 on.
 	Session string `json:"session,omitempty"`
 
-	// Withdraw also refuses an acquire under an unknown id that may arrive later. From level 4 on.
+	// Withdraw also refuses an acquire under an unknown id that may arrive later.
 	Withdraw bool `json:"withdraw,omitempty"`
 }
 
@@ -117,9 +116,6 @@ type BreakRequest struct {
 	By       string    `json:"by,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 }
-
-// LevelWaiting is the first level whose servers know BreakRequest.Waiting.
-const LevelWaiting = 4
 
 // A Lease is one lease, as the server saw it.
 type Lease struct {
@@ -147,7 +143,7 @@ type Lease struct {
 	Also        []Lease           `json:"also,omitempty"`      // leases granted, or broken, at the same moment
 	Warning     string            `json:"warning,omitempty"`
 
-	// Interventions is the count of the lease's session, in answers to commands. From level 4 on.
+	// Interventions is the count of the lease's session, in answers to commands.
 	Interventions *uint64 `json:"interventions,omitempty"`
 
 	Foreign string `json:"foreign,omitempty"` // the id that a foreign protocol gave it

@@ -27,7 +27,7 @@ type Session struct {
 
 	// Interventions counts what others did to the session's claims: how often they broke,
 	// ended or changed one. Intervened has the ids of the last of those claims, at most 256,
-	// oldest first. Servers below level 4 send neither.
+	// oldest first.
 	Interventions *uint64  `json:"interventions,omitempty"`
 	Intervened    []string `json:"intervened,omitempty"`
 }
@@ -45,7 +45,6 @@ func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
 }
 
 // RenewSessionSince renews a session, and has only interventions named after the given count.
-// Servers below level 4 refuse it.
 func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions uint64) (Session, error) {
 	command := &renewSessionCommand{id: id, seen: interventions, asks: true}
 	return send[Session](ctx, c, request{command: command, method: "POST", idempotent: true})
@@ -78,7 +77,7 @@ func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
 // AbandonSession ends the session of a holder that died, so that others need not wait for its TTL.
 // What it held ends uncleanly, as if the session had expired: a grace or an acknowledgement that is
 // due after such an end is due here too. Nothing of the holder may be left that could still work
-// under its leases. Servers below level 4 refuse it.
+// under its leases.
 func (c *Caller) AbandonSession(ctx context.Context, id string, options ...Option) error {
 	_, err := send[Nothing](ctx, c, request{
 		method: "DELETE", path: "/v1/sessions/" + escape(id), query: url.Values{"abandon": {"true"}},

@@ -23,8 +23,7 @@ type WatchQuery struct {
 	Previous bool   // with the values before
 	Session  string // the prefix of a session's id: only events of such sessions and their claims
 
-	// Interventions leaves out what the sessions did themselves, such as acquiring and releasing leases. Servers
-	// before level 4 may not know it, and then refuse the watch as Invalid.
+	// Interventions leaves out what the sessions did themselves, such as acquiring and releasing leases.
 	Interventions bool
 
 	Started func(Hello) // called each time that the watch has connected; may be nil

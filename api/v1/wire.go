@@ -49,7 +49,6 @@ type wire struct {
 	forced    bool // RESP or nothing
 	pool      *pipeline.Pool
 	ttl       atomic.Int64 // that a dead connection must not cost; 0: none
-	asked     atomic.Int64 // when the server told its level last, or was asked for it
 }
 
 // newWire returns the RESP side of a server; nil: it is to be asked by HTTP.
@@ -151,7 +150,6 @@ func (w *wire) introduced(v *resp.Value) error {
 	for i := 0; i+1 < len(v.Items); i += 2 {
 		if string(v.Items[i].Text) == "level" {
 			w.endpoint.level.Store(v.Items[i+1].Int)
-			w.asked.Store(time.Now().UnixNano())
 			return nil
 		}
 	}

@@ -40,9 +40,6 @@ type world struct {
 
 func newWorld(t testing.TB) *world { return &world{t: t, state: core.New()} }
 
-// raise lets the state decide by the newest rules.
-func (w *world) raise() { w.state = core.NewAt(core.NewestLevel) }
-
 // entry applies commands of one origin and returns the entry.
 func (w *world) entry(o leasehold.Origin, commands ...core.Command) Entry {
 	w.t.Helper()

@@ -89,13 +89,13 @@ func TestOperationsAndHolds(t *testing.T) {
 
 	const want = `
 1.0 acquire r: ok; ann from 10.0.0.1:1 by native; token 1 of ann
-2.0 acquire r: held; bob from 10.0.0.2:2 by native of bob (r is held by ann for another 9s)
+2.0 acquire r: held; bob from 10.0.0.2:2 by native of bob (r is held by ann; ends in 9s unless renewed)
 2.2 acquire r: queued; cyd from 10.0.0.2:2 by native of cyd
 3.0 release r: ok;  from 10.0.0.1:1 by native; token 1 of ann; released
 3.1 hold r by ann, token 1, 0s to 2s, waited 0s: released
 3.2 grant r: ok;  from 10.0.0.1:1 by native; token 2 of cyd
 4.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 2 of cyd; named by me (stuck)
-5.0 acquire r: held; bob from 10.0.0.2:2 by native of bob (r is held by cyd for another 1s)
+5.0 acquire r: held; bob from 10.0.0.2:2 by native of bob (r is held by cyd; ends in 1s at the latest)
 6.0 break r: ok; time; token 2 of cyd; broken; named by me (stuck)
 6.1 hold r by cyd, token 2, 2s to 5s, waited 1s: broken; named by me (stuck)
 7.0 acquire r: ok; bob from 10.0.0.2:2 by native; token 3 of bob
@@ -190,7 +190,6 @@ func TestOperationsOnSlots(t *testing.T) {
 // Records that stand for leases: who ended what, through which of the two.
 func TestOperationsOnLinkedRecords(t *testing.T) {
 	w := newWorld(t)
-	w.raise()
 	ann, bob := leasehold.Origin{Address: "10.0.0.1:1", Door: "etcd"}, leasehold.Origin{Address: "10.0.0.2:2", Door: "native"}
 	const s = time.Second
 	at := func(at time.Duration, o leasehold.Origin, commands ...core.Command) {
@@ -281,9 +280,6 @@ func TestRenewalsAreSilent(t *testing.T) {
 // An alarm that somebody clears is told once, with its kind; a retry that finds it gone is not.
 func TestAnAcknowledgedAlarmIsAnOperation(t *testing.T) {
 	w := newWorld(t)
-	if err := w.state.Raise(core.NewestLevel); err != nil {
-		t.Fatal(err)
-	}
 	ops := leasehold.Origin{Actor: "ops@example.com", Address: "10.0.0.3:3", Door: "native"}
 	w.entry(leasehold.Origin{}, &core.Acquire{Namespace: space, Resource: "r", ID: "a", Holder: "ann", TTL: time.Second})
 	w.at = time.Second

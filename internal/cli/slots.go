@@ -33,10 +33,8 @@ func (w Wanted) Of(ctx context.Context, c *Conn, resource string) (slots, capaci
 	// What is wrong with a name is for the acquire to say.
 	case err != nil && !errors.Is(err, leasehold.ErrNotFound) && !errors.Is(err, leasehold.ErrInvalid):
 		return 0, 0, err
-	case w.Slots.Given && c.Level() >= v1.LevelChange: // servers before that do not know the word
-		return int(v1.AllSlots), 0, nil
 	case w.Slots.Given:
-		return 0, 0, nil
+		return int(v1.AllSlots), 0, nil
 	case n < 2 && len(d.Units) == 0:
 		return ofHosts(ctx, c, resource), 0, nil
 	default:
@@ -47,9 +45,6 @@ func (w Wanted) Of(ctx context.Context, c *Conn, resource string) (slots, capaci
 // ofHosts returns 1 for a pool whose hosts say which units it has, and 0 for what is no such pool. Whatever else goes
 // wrong is for the acquire to say.
 func ofHosts(ctx context.Context, c *Conn, resource string) int {
-	if c.Level() < v1.LevelChange {
-		return 0
-	}
 	if _, err := pools.Get(ctx, c.Caller, resource, pools.Query{Limit: 1, Queue: 1}); err != nil {
 		return 0
 	}

@@ -18,23 +18,19 @@ type From struct {
 	Askers  []*access.Asker
 }
 
-// from notes who asks for the command that is applied next. A lease knows its door from level 4 on.
+// from notes who asks for the command that is applied next, and through which door.
 func (s *State) from(f From, i int) {
 	s.door, s.asker = "", nil
 	if i < len(f.Origins) {
 		s.door = f.Origins[i].Door
 	}
-	if i < len(f.Askers) && s.atLeast(Level4) {
+	if i < len(f.Askers) {
 		s.asker = f.Askers[i]
 	}
 }
 
 // changeAccess changes the policy, begins it or ends it. What would lock everybody out is refused.
 func (s *State) changeAccess(c *ChangeAccess) Answer {
-	if !s.atLeast(Level4) {
-		return refuse(leasehold.Refused, "access control needs feature level %d, and the cluster is at %d: upgrade "+
-			"all servers, then run leasehold cluster upgrade", Level4, s.level)
-	}
 	switch {
 	case c.Off:
 		return s.endAccess(c)
@@ -289,7 +285,6 @@ func (c *checker) access(s *State) {
 	if s.policy != nil {
 		err := s.policy.Fits()
 		c.that(err == nil, "access: %v", err)
-		c.that(s.atLeast(Level4), "access is controlled at level %d", s.level)
 	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.recordOwners.Scan(func(path string, owner *access.Owner) bool {

@@ -42,10 +42,6 @@ func (s *State) acknowledge(c *Acknowledge) Answer {
 // acknowledgeAlarm clears an alarm that somebody has looked at. If it happened again since, it stays;
 // if it is gone, an earlier try may have cleared it.
 func (s *State) acknowledgeAlarm(c *AcknowledgeAlarm) Answer {
-	if !s.atLeast(Level4) {
-		return refuse(leasehold.Refused, "acknowledging an alarm needs feature level %d, and the cluster is at %d: "+
-			"upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
-	}
 	sp := s.space(c.Namespace)
 	if sp == nil {
 		return Answer{}

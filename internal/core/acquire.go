@@ -147,11 +147,9 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	if item.Select != nil {
 		terms.ask, _ = compileAsk(item.Slots, item.Select, c.Labels)
 	}
-	if s.atLeast(Level4) {
-		terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
-		if claim.Native = s.door == nativeDoor || s.door == respWire; !claim.Native {
-			terms.Door = s.door
-		}
+	terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
+	if claim.Native = s.door == nativeDoor || s.door == respWire; !claim.Native {
+		terms.Door = s.door
 	}
 	claim.setTerms(terms)
 	return claim, nil
@@ -207,19 +205,11 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 }
 
 func (s *State) disagree(item Item, capacity int) *leasehold.Error {
-	if !s.atLeast(Level4) {
-		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource,
-			capacity, item.Capacity).Err
-	}
 	return refuse(leasehold.Refused, "%s has %s, and this request says that it has %d: leave the capacity out",
 		item.Resource, slotCount(capacity), item.Capacity).Err
 }
 
 func (s *State) tooManySlots(item Item, capacity int) *leasehold.Error {
-	if !s.atLeast(Level4) {
-		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity,
-			item.Slots).Err
-	}
 	return refuse(leasehold.Refused, "%s has %s, and you asked for %d: ask for fewer", item.Resource,
 		slotCount(capacity), item.Slots).Err
 }

@@ -36,7 +36,7 @@ type Alarm struct {
 	Limit     int // of a queue: the length that is not too long yet
 
 	// Quiet: somebody has looked at it. It is kept only so that it is not raised again while its cause
-	// goes on. From level 4 on.
+	// goes on.
 	Quiet bool
 
 	filed     string // its key, once it is active
@@ -48,7 +48,7 @@ const (
 	maxAlarms    = 10000 // in all namespaces
 	maxAlarmsOne = 1000  // in one
 
-	// maxAlarmsAtOnce is how many alarms of leases that ended one command raises, from level 4 on: when
+	// maxAlarmsAtOnce is how many alarms of leases that ended one command raises: when
 	// thousands end together nobody looks at each, the newest would drive out the rest anyway, and their
 	// events would cost as much as the ends.
 	maxAlarmsAtOnce = 100
@@ -278,7 +278,7 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 	}
 	switch {
 	case !s.alarming(sp, c, how):
-	case s.atLeast(Level4) && len(s.untold) >= maxAlarmsAtOnce && !sp.awaitsAcknowledgement(c):
+	case len(s.untold) >= maxAlarmsAtOnce && !sp.awaitsAcknowledgement(c):
 		s.alarms.raised[leasehold.UncleanEnd]++
 	default:
 		a := about(c, leasehold.UncleanEnd)
@@ -292,13 +292,11 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 	}
 }
 
-// alarming reports whether somebody should look at the end of a lease. From level 4 on a break is
-// no reason: it is what an operator did on purpose, and is in the history and the audit.
+// alarming reports whether somebody should look at the end of a lease. A break is no reason: it is what an operator
+// did on purpose, and is in the history and the audit.
 func (s *State) alarming(sp *space, c *Claim, how leasehold.How) bool {
 	switch how {
-	case leasehold.ByBreak:
-		return !s.atLeast(Level4)
-	case leasehold.SessionExpired, leasehold.Abandoned:
+	case leasehold.ByBreak, leasehold.SessionExpired, leasehold.Abandoned:
 		return false
 	}
 	return !how.Clean() && !ordinary(sp, c, how)
@@ -317,13 +315,9 @@ func (sp *space) awaitsAcknowledgement(c *Claim) bool {
 	return sp.definition(c.Resource).Unclean == leasehold.AwaitAcknowledgement
 }
 
-// lookedAt clears the alarms that tell of what was acknowledged on a resource. From level 4 on
-// these are all about something past; one that tells of a later lease than the caller saw stays.
+// lookedAt clears the alarms that tell of what was acknowledged on a resource: all about something past. One that tells
+// of a later lease than the caller saw stays.
 func (s *State) lookedAt(sp *space, path string, token leasehold.Token) {
-	if !s.atLeast(Level4) {
-		s.clearAlarm(sp, &Alarm{Kind: leasehold.UncleanEnd, Resource: path})
-		return
-	}
 	for _, kind := range leasehold.AlarmKinds {
 		like := &Alarm{Kind: kind, Resource: path}
 		if a := s.standing(sp, like); a != nil && kind.Past() && a.Token <= token {

@@ -255,9 +255,6 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 // heldBy says who has a resource, and what of it.
 func (s *State) heldBy(sp *space, r *Resource, senior *Claim, lease *leasehold.Lease) string {
 	who := lease.Holder + because(lease.Reason)
-	if !s.atLeast(Level4) && !lease.Expires.IsZero() {
-		who += " for another " + left(Time(lease.Remaining))
-	}
 	text, whose := fmt.Sprintf("%s is held by %s", r.Path, who), ""
 	if lease.Slots != 0 {
 		others := ""
@@ -270,9 +267,6 @@ func (s *State) heldBy(sp *space, r *Resource, senior *Claim, lease *leasehold.L
 		}
 		text = fmt.Sprintf("%s has %d of %d slots taken, by %s%s", r.Path, r.More.Shares.used,
 			sp.capacity(r.Path, r, sp.definition(r.Path)), who, others)
-	}
-	if !s.atLeast(Level4) {
-		return text
 	}
 	return text + "; " + whose + s.outlook(r, senior, lease).String()
 }

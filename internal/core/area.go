@@ -14,10 +14,9 @@ import (
 // A name such as repo/web:src/auth/** is a pattern of paths in an area. It is a resource like any other, and is granted
 // only if nothing that overlaps it is in the way: see excludedBy. Package pattern says what overlaps.
 
-// pattern returns the pattern that a path is; nil if it is in no area. What is held since before level 4 may be no
-// pattern although it is in one, and is then a name like any other.
+// pattern returns the pattern that a path is; nil if it is none.
 func (s *State) pattern(path string) *pattern.Pattern {
-	if !s.atLeast(Level4) || !pattern.In(path) {
+	if !pattern.In(path) {
 		return nil
 	}
 	p, err := pattern.Parse(path)
@@ -40,7 +39,7 @@ func (sp *space) placePattern(p *pattern.Pattern, r *Resource) {
 
 func inUse(r *Resource) bool { return r.held() || r.Waiting > 0 || len(r.more().Rests) > 0 }
 
-// indexPatterns finds the names of areas that are in use, in a state that was read or raised.
+// indexPatterns finds the names of areas that are in use, in a state that was read.
 func (s *State) indexPatterns() {
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		var found []*Resource
@@ -60,9 +59,6 @@ func (s *State) indexPatterns() {
 
 // mayTakePatterns refuses names of areas that are no patterns, that overlap each other, or are too many.
 func (s *State) mayTakePatterns(sp *space, items []Item) *leasehold.Error {
-	if !s.atLeast(Level4) {
-		return nil
-	}
 	var asked []*pattern.Pattern
 	for _, item := range items {
 		if !pattern.In(item.Resource) {

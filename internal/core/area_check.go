@@ -7,7 +7,7 @@ import (
 )
 
 // areas checks that the names of areas that are in use are known, and that no two leases on names that overlap exclude
-// each other. Leases that were granted below level 4 may: the door of one that came later is known.
+// each other.
 func (c *checker) areas(s *State, sp *space) {
 	var used []*Resource
 	sp.resources.Ascend(pattern.Areas, func(path string, r *Resource) bool {
@@ -26,20 +26,12 @@ func (c *checker) areas(s *State, sp *space) {
 		for _, b := range used[:i] {
 			exclusive := a.Claim != "" || b.Claim != ""
 			if a.held() && b.held() && exclusive && s.pattern(a.Path).Overlaps(s.pattern(b.Path)) {
-				c.apart(sp, a, b)
+				one, other := sp.junior(a), sp.junior(b)
+				c.that(false, "%s: %s holds %s and %s holds %s, which overlap", sp.name, one.Holder, one.Resource,
+					other.Holder, other.Resource)
 			}
 		}
 	}
-}
-
-// apart checks that the younger of two leases that exclude each other is from before level 4.
-func (c *checker) apart(sp *space, a, b *Resource) {
-	younger, other := sp.junior(a), sp.junior(b)
-	if younger.Token < other.Token {
-		younger, other = other, younger
-	}
-	c.that(younger.door() == "", "%s: %s holds %s and %s holds %s, which overlap", sp.name, younger.Holder,
-		younger.Resource, other.Holder, other.Resource)
 }
 
 // overlapped reports whether another name is in the way of a waiter, or may be until a tick has come to it.

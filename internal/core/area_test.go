@@ -23,36 +23,6 @@ func take(path, id string) *core.Acquire {
 	return &core.Acquire{Namespace: ns, Resource: path, ID: id, Holder: id, TTL: 10 * time.Second}
 }
 
-// TestPatternsBelowLevel4: names that overlap are two names there. When the level is raised, what is held goes on, and
-// is in the way of others from then on.
-func TestPatternsBelowLevel4(t *testing.T) {
-	s := core.NewAt(core.Level3)
-	for _, path := range []string{"repo/web:**", "repo/web:src/a.go", "repo/web:no//pattern"} {
-		if answer := applyOne(t, s, time.Second, take(path, path)); answer.Lease == nil {
-			t.Fatal(answer.Err)
-		}
-	}
-	if err := s.Raise(core.Level4); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
-	answer := applyOne(t, s, 2*time.Second, take("repo/web:docs", "new"))
-	if answer.Err == nil || answer.Err.Code != leasehold.Held || answer.Err.Lease.Resource != "repo/web:**" {
-		t.Fatalf("got %+v, %v", answer.Lease, answer.Err)
-	}
-	for _, id := range []string{"repo/web:**", "repo/web:src/a.go", "repo/web:no//pattern"} {
-		if answer := applyOne(t, s, 3*time.Second, &core.Renew{Namespace: ns, ID: id}); answer.Err != nil {
-			t.Error(answer.Err)
-		}
-	}
-	applyOne(t, s, 20*time.Second, &core.Tick{})
-	if answer := applyOne(t, s, 20*time.Second, take("repo/web:docs", "later")); answer.Lease == nil {
-		t.Error(answer.Err)
-	}
-}
-
 // TestNamesOfAnAreaAreBounded fills an area with names that all have to be compared.
 func TestNamesOfAnAreaAreBounded(t *testing.T) {
 	s := core.NewAt(core.NewestLevel)

@@ -34,9 +34,7 @@ func (s *State) breakLease(c *Break) Answer {
 			others = append(others, *newest.Lease)
 		}
 	}
-	if s.atLeast(Level4) {
-		newest.Also = others
-	}
+	newest.Also = others
 	return newest
 }
 
@@ -141,19 +139,9 @@ func (s *State) breakAsOfNow(sp *space, id string) Answer {
 	return s.breakAgain(sp, id)
 }
 
-// How many leases on one resource one command breaks. From level 4 on its answer shows all of
-// them, and may be remembered.
-const (
-	maxBreak  = 64
-	maxBreak3 = 1024 // below level 4
-)
-
-func (s *State) maxBreak() int {
-	if s.atLeast(Level4) {
-		return maxBreak
-	}
-	return maxBreak3
-}
+// maxBreak is how many leases on one resource one command breaks: its answer shows all of them,
+// and may be remembered.
+const maxBreak = 64
 
 // toBreak finds the leases that a break means, the oldest first, or what to answer
 // instead.
@@ -169,7 +157,7 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	case r == nil:
 		return nil, nothingToBreak(c)
 	// What is over and not collected yet would count as a holder, and end as broken.
-	case s.unsettled && s.atLeast(Level4):
+	case s.unsettled:
 		return nil, Answer{Err: tooManyOver(c.Resource)}
 	}
 	meant, newest := s.heldWith(sp, r, c.Token)
@@ -179,10 +167,10 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	}
 	last := r.more().Last
 	switch {
-	case len(meant) > s.maxBreak():
+	case len(meant) > maxBreak:
 		return nil, refuse(leasehold.Limited, "%s has more than %d holders: break them one by one, by their ids",
-			c.Resource, s.maxBreak())
-	case len(meant) > 1 && !c.All && s.atLeast(Level4):
+			c.Resource, maxBreak)
+	case len(meant) > 1 && !c.All:
 		return nil, refuse(leasehold.Refused, "%s has %d holders: name the lease by its id (%s), or say \"all\" to "+
 			"break every one of them", c.Resource, len(meant), namesOf(meant))
 	case len(meant) > 0:
@@ -211,7 +199,7 @@ func (s *State) namedByID(sp *space, c *Break) ([]*Claim, Answer) {
 	switch {
 	case claim == nil:
 		return nil, s.breakAgain(sp, c.ID)
-	case c.Token != 0 && c.Token != claim.Token && s.atLeast(Level4):
+	case c.Token != 0 && c.Token != claim.Token:
 		return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
 			"before you break that", c.ID, c.Token, s.nameOf(sp, claim), claim.Token)
 	case c.Waiting && !claim.waiting():
@@ -248,7 +236,7 @@ func (s *State) heldWith(sp *space, r *Resource, token leasehold.Token) (meant [
 		if c.Token == token || c.Slots != 0 && c.Token < token {
 			meant = append(meant, c)
 		}
-		return len(meant) <= s.maxBreak() && c.Token <= token // those with larger tokens come later
+		return len(meant) <= maxBreak && c.Token <= token // those with larger tokens come later
 	})
 	return meant, sp.junior(r)
 }

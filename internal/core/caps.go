@@ -15,10 +15,6 @@ import (
 // setCaps changes the caps. With IfUnset it does so only if nobody has: every new leader
 // proposes its own settings, and only the first may take effect.
 func (s *State) setCaps(c *SetCaps) Answer {
-	if !s.atLeast(Level4) {
-		return refuse(leasehold.Refused, "caps need feature level %d, and the cluster is at %d: upgrade all servers, "+
-			"then run leasehold cluster upgrade", Level4, s.level)
-	}
 	if c.IfUnset && s.capsSet {
 		return Answer{}
 	}
@@ -26,13 +22,8 @@ func (s *State) setCaps(c *SetCaps) Answer {
 	return Answer{}
 }
 
-// mostAllowed returns the caps in force: those that were set, else the defaults. Below level 4
-// only the number of namespaces is bounded.
+// mostAllowed returns the caps in force: those that were set, else the defaults.
 func (s *State) mostAllowed() leasehold.Caps {
-	if !s.atLeast(Level4) {
-		return leasehold.Caps{Leases: leasehold.MaxCap, Sessions: leasehold.MaxCap, Waiters: leasehold.MaxCap,
-			Namespaces: leasehold.MaxNamespaces}
-	}
 	return s.caps.Or(leasehold.DefaultCaps())
 }
 

@@ -97,8 +97,8 @@ func TestOutcomesAreBounded(t *testing.T) {
 }
 
 // crowd is a state in which three namespaces have one of something each.
-func crowd(level Level, do func(s *State, namespace, id string)) *State {
-	s := NewAt(level)
+func crowd(do func(s *State, namespace, id string)) *State {
+	s := New()
 	for _, namespace := range []string{"quiet", "b", "a"} {
 		do(s, namespace, "first")
 	}
@@ -106,31 +106,28 @@ func crowd(level Level, do func(s *State, namespace, id string)) *State {
 }
 
 // TestLoudNamespaceForgetsItsOwnEndedIDs ends more ids than are remembered, nearly all of
-// them in one namespace. What others ended before stays known; below level 4 it is forgotten,
-// since it is older.
+// them in one namespace. What others ended before stays known.
 func TestLoudNamespaceForgetsItsOwnEndedIDs(t *testing.T) {
 	t.Parallel()
 	end := func(s *State, namespace, id string) {
 		apply(t, s, 0, &Acquire{Namespace: namespace, Resource: id, ID: id, Holder: "ann"})
 		apply(t, s, 0, &Release{Namespace: namespace, ID: id})
 	}
-	for level, want := range map[Level]leasehold.How{Level3: 0, Level4: leasehold.Released} {
-		s := crowd(level, end)
-		for range maxEnded - 1 {
-			s.pushEnding(s.space("b"), endingRef{id: "somebody else", at: s.now})
+	s := crowd(end)
+	for range maxEnded - 1 {
+		s.pushEnding(s.space("b"), endingRef{id: "somebody else", at: s.now})
+	}
+	end(s, "quiet", "second")
+	if s.totals.endings != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.totals.endings)
+	}
+	for _, namespace := range []string{"quiet", "a"} {
+		if how := s.View(0).Ended(namespace, "first"); how != leasehold.Released {
+			t.Errorf("the id that ended in %s is remembered as %v", namespace, how)
 		}
-		end(s, "quiet", "second")
-		if s.totals.endings != maxEnded {
-			t.Fatalf("level %d: %d ended ids are remembered", level, s.totals.endings)
-		}
-		for _, namespace := range []string{"quiet", "a"} {
-			if how := s.View(0).Ended(namespace, "first"); how != want {
-				t.Errorf("level %d: the id that ended in %s is remembered as %v, not %v", level, namespace, how, want)
-			}
-		}
-		if how := s.View(0).Ended("b", "first"); how != 0 {
-			t.Errorf("level %d: the loud namespace keeps its oldest", level)
-		}
+	}
+	if how := s.View(0).Ended("b", "first"); how != 0 {
+		t.Error("the loud namespace keeps its oldest")
 	}
 }
 
@@ -139,29 +136,27 @@ func TestLoudNamespaceForgetsItsOwnAnswers(t *testing.T) {
 	ask := func(s *State, namespace, key string) {
 		apply(t, s, 0, &OpenSession{Namespace: namespace, ID: key, TTL: time.Hour, Request: Request{Key: key}})
 	}
-	for level, kept := range map[Level]bool{Level3: false, Level4: true} {
-		s := crowd(level, ask)
-		for range maxOutcomes - 1 {
-			s.pushOutcome(s.space("b"), "ksomebody else", s.now)
+	s := crowd(ask)
+	for range maxOutcomes - 1 {
+		s.pushOutcome(s.space("b"), "ksomebody else", s.now)
+	}
+	ask(s, "quiet", "second")
+	if s.totals.outcomes != maxOutcomes {
+		t.Fatalf("%d answers are remembered", s.totals.outcomes)
+	}
+	for _, namespace := range []string{"quiet", "a"} {
+		if _, known := s.space(namespace).outcomes.Get("kfirst"); !known {
+			t.Errorf("the answer in %s is forgotten", namespace)
 		}
-		ask(s, "quiet", "second")
-		if s.totals.outcomes != maxOutcomes {
-			t.Fatalf("level %d: %d answers are remembered", level, s.totals.outcomes)
-		}
-		for _, namespace := range []string{"quiet", "a"} {
-			if _, known := s.space(namespace).outcomes.Get("kfirst"); known != kept {
-				t.Errorf("level %d: the answer in %s is remembered: %v", level, namespace, known)
-			}
-		}
-		if _, known := s.space("b").outcomes.Get("kfirst"); known {
-			t.Errorf("level %d: the loud namespace keeps its oldest", level)
-		}
+	}
+	if _, known := s.space("b").outcomes.Get("kfirst"); known {
+		t.Error("the loud namespace keeps its oldest")
 	}
 }
 
 // TestEquallyLoudNamespaces lets the first of them by name lose something.
 func TestEquallyLoudNamespaces(t *testing.T) {
-	s := NewAt(Level4)
+	s := NewAt(NewestLevel)
 	for _, namespace := range []string{"c", "a", "b"} {
 		apply(t, s, 0, &OpenSession{Namespace: namespace, ID: "s", TTL: time.Hour, Request: Request{Key: "one"}})
 	}
@@ -202,7 +197,7 @@ func thawed(t *testing.T, s *State) *State {
 // all of them, and all are dropped after a few. Somebody who comes back meanwhile finds it.
 func TestForgettingANamespaceIsSpread(t *testing.T) {
 	const resources = 10*maxSweptIdle + 7
-	s := NewAt(Level4)
+	s := NewAt(NewestLevel)
 	apply(t, s, 0, acquireNow("a", Request{}))
 	apply(t, s, 0, &Release{Namespace: "default", ID: "a"})
 	for i := range resources {
@@ -233,7 +228,7 @@ func TestForgettingANamespaceIsSpread(t *testing.T) {
 // time; then there is room again.
 func TestManyNamespacesAreForgotten(t *testing.T) {
 	t.Parallel()
-	s := NewAt(Level4)
+	s := NewAt(NewestLevel)
 	for i := range leasehold.MaxNamespaces {
 		apply(t, s, 0, &PutRecord{Namespace: fmt.Sprint("n", i), Path: "a"})
 	}
@@ -264,7 +259,7 @@ func TestManyNamespacesAreForgotten(t *testing.T) {
 // TestOldPositionsOfAForgottenNamespace holds what a watcher is told who followed a namespace
 // that was forgotten, while it is gone and after it began again.
 func TestOldPositionsOfAForgottenNamespace(t *testing.T) {
-	s := NewAt(Level4)
+	s := NewAt(NewestLevel)
 	for _, namespace := range []string{"default", "default", "other"} {
 		apply(t, s, 0, &PutRecord{Namespace: namespace, Path: "a"})
 	}
@@ -409,7 +404,7 @@ func TestALeaseIsGrantedWhileAReservationIsLate(t *testing.T) {
 // are kept, and nothing is wrong with that.
 func TestManyGraces(t *testing.T) {
 	t.Parallel()
-	const graces = maxIdle + 2*maxTick
+	const graces = maxIdle + 2048
 	s := NewAt(NewestLevel)
 	apply(t, s, 0, acquireNow("a", Request{}))
 	sp := s.space("default")

@@ -54,11 +54,9 @@ func (s *State) change(c *Change) Answer {
 	if newID {
 		// A timer finds its claim by id, so the renamed claim needs another one.
 		changed.ID, changed.timer = c.NewID, nil
-		if s.atLeast(Level4) {
-			t := changed.terms()
-			t.Foreign = c.Foreign
-			changed.setTerms(t)
-		}
+		t := changed.terms()
+		t.Foreign = c.Foreign
+		changed.setTerms(t)
 		s.rename(sp, claim, &changed)
 	}
 	changed.dropFace()

@@ -208,7 +208,7 @@ func withSmallBudget(seed uint64, j journal) error {
 	s, again := &replica{State: core.NewAt(core.NewestLevel)}, core.NewAt(core.NewestLevel)
 	s.SetWork(budget)
 	for i, e := range j {
-		e.restore = nil
+		e.restore, e.raise = nil, false
 		if e.commands = append(e.commands, &core.Tick{}); i%5 == 0 {
 			var err error
 			if again, err = core.Restore(copies(again.Freeze())); err != nil {

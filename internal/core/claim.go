@@ -30,7 +30,7 @@ type Claim struct {
 	Gap     uint8  // of its TTL, in parts of usage.Whole: the most that passed without a renewal
 	Long    uint8  // on the scale: to hold it for longer is unusual; 0: nobody knows
 	Overdue bool   // it is held for too long, and there was an alarm
-	Native  bool   // it came through nativeDoor; from level 4 on
+	Native  bool   // it came through nativeDoor
 
 	Wait  *Wait  // while it waits
 	Terms *Terms // what few claims have
@@ -52,11 +52,11 @@ type Wait struct {
 type Terms struct {
 	Reason      string
 	Labels      leasehold.Labels
-	Foreign     string // the id that a foreign protocol gave it; from level 4 on
-	MayExpire   bool   // to expire is an ordinary end; from level 4 on
-	Task        bool   // it is on a task or, while it waits, for one in a folder; from level 4 on
-	Door        string // that it came through, if not nativeDoor; empty: not known. From level 4 on
-	Note        string // what its holder last said with a renewal; from level 4 on
+	Foreign     string // the id that a foreign protocol gave it
+	MayExpire   bool   // to expire is an ordinary end
+	Task        bool   // it is on a task or, while it waits, for one in a folder
+	Door        string // that it came through, if not nativeDoor; empty: not known
+	Note        string // what its holder last said with a renewal
 	NotedWall   int64  // when that was
 	Party       string
 	Grace       time.Duration
@@ -69,11 +69,11 @@ type Terms struct {
 	After       *Ending       // of which the holder is warned
 	Waited      time.Duration // in the queue, before the grant
 	ChangedWall int64         // when its holder got it from another
-	Face        *Face         // the record by which it shows; from level 4 on
+	Face        *Face         // the record by which it shows
 
-	Reservation string // that it claims; from level 4 on
+	Reservation string // that it claims
 
-	Select *leasehold.Select // which units of a pool it asked for; from level 4 on
+	Select *leasehold.Select // which units of a pool it asked for
 	ask    *pool.Ask         // the same, to be compared with units
 }
 

@@ -22,7 +22,7 @@ import (
 // waits for one thing at a time is told of every cycle that it would close.
 
 // maxLooked is how many leases and waiters are looked at. A cycle that is longer is not found;
-// waits end anyway. Below level 4, those before a waiter are not counted.
+// waits end anyway.
 const maxLooked = 4096
 
 // A graphBuilder finds who is in the way of a request, directly or not.
@@ -134,9 +134,6 @@ func (b *graphBuilder) party(c *Claim) *waitgraph.Party {
 // the name of another's must not become that party, and make it look as if it waited for itself. So the name goes with
 // the principal that was proven, if one was.
 func (b *graphBuilder) nameOf(c *Claim) string {
-	if !b.s.atLeast(Level4) {
-		return c.party()
-	}
 	owner := b.sp.claimOwner(c.ID)
 	if _, known := b.sp.claims.Get(c.ID); !known {
 		owner = b.s.permit.Self() // it is asked for now
@@ -152,7 +149,7 @@ const ofWhom = "\x00"
 
 // nameAlone returns the name of a party without the principal, as sp.parties has it.
 func (b *graphBuilder) nameAlone(p *waitgraph.Party) string {
-	if i := strings.LastIndex(p.Name, ofWhom); i >= 0 && b.s.atLeast(Level4) {
+	if i := strings.LastIndex(p.Name, ofWhom); i >= 0 {
 		return p.Name[:i]
 	}
 	return p.Name
@@ -172,7 +169,7 @@ func (b *graphBuilder) wait(p *waitgraph.Party) {
 		return b.look()
 	})
 	for _, c := range waiting {
-		if b.s.atLeast(Level4) && b.looked > maxLooked {
+		if b.looked > maxLooked {
 			return
 		}
 		b.want(p, c)
@@ -299,7 +296,7 @@ func (b *graphBuilder) afterJoint(p *waitgraph.Party, c *Claim, w *waitgraph.Wan
 // same name and nothing but that name to be known by, asks for what it holds, and lets it end
 // by time. Those who wait for such a lease do not wait for the one who asks.
 func (b *graphBuilder) abandoned(c *Claim) bool {
-	if !b.s.atLeast(Level4) || c.Session != "" || c.terms().Party != "" || b.nameOf(c) != b.asks.Name ||
+	if c.Session != "" || c.terms().Party != "" || b.nameOf(c) != b.asks.Name ||
 		b.s.deadlineOf(b.sp, c) == 0 {
 		return false
 	}
@@ -322,6 +319,6 @@ func (b *graphBuilder) afterOthers(p *waitgraph.Party, c *Claim, w *waitgraph.Wa
 		if b.nameOf(before) != p.Name && !b.over(before) {
 			w.Needs(before.Slots)
 		}
-		return !b.s.atLeast(Level4) || b.look()
+		return b.look()
 	})
 }

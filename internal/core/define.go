@@ -97,31 +97,10 @@ func common(a, b string) (n int) {
 	return n
 }
 
-// followed lets queues follow a definition that changed: from level 4 on as many as an entry
-// may look at, and the others later.
+// followed lets queues follow a definition that changed: as many as an entry may look at, and
+// the others later.
 func (s *State) followed(sp *space, path string) {
-	if s.atLeast(Level4) {
-		s.followDefinition(sp, path, "", math.MaxInt)
-		return
-	}
-	s.stirUnder(sp, path)
-}
-
-// stirUnder hands over what a change of definition made free. Only resources with a queue are
-// looked at.
-func (s *State) stirUnder(sp *space, path string) {
-	var waitedFor []string
-	from := path
-	if path == "/" {
-		from = ""
-	}
-	for waiter := firstFrom(sp, from); waiter != nil && fitsPath(path, waiter.Resource); waiter = firstFrom(sp, from) {
-		waitedFor = append(waitedFor, waiter.Resource)
-		from = waiter.Resource + "\x00"
-	}
-	for _, resource := range waitedFor {
-		s.stir(sp, resource)
-	}
+	s.followDefinition(sp, path, "", math.MaxInt)
 }
 
 // fitsPath reports whether the definition of a path is one for a resource, be there longer

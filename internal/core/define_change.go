@@ -19,9 +19,6 @@ func (s *State) mayChange(c *Define) *leasehold.Error {
 	switch {
 	case !c.IsChange():
 		return nil
-	case !s.atLeast(Level4):
-		return refuse(leasehold.Refused, "changing a part of a definition needs feature level %d, and the cluster is "+
-			"at %d: update all servers, then run leasehold cluster upgrade", Level4, s.level).Err
 	case c.IfRevision != 0 && s.space(c.Namespace) == nil:
 		return changedSince(c, nil)
 	}

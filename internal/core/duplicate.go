@@ -89,7 +89,7 @@ func (s *State) replay(c Command) (Answer, bool) {
 	// other on their way.
 	case !ok:
 		return Answer{}, false
-	case !command.HasSubject(c, s.level, o.Subject):
+	case command.Subject(c) != o.Subject:
 		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each",
 			command.ReadableSubject(o.Subject)), true
 	}
@@ -211,7 +211,7 @@ func (s *State) remember(c Command, a Answer) {
 	} else {
 		s.pushOutcome(sp, key, s.now)
 	}
-	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c, s.level), At: s.now, Answer: remembered(a)})
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c), At: s.now, Answer: remembered(a)})
 }
 
 // remembered returns an answer as it is kept: without how far a forecast may be off, which an answer that is given

@@ -2,26 +2,11 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// maxTick is how many claims one tick ends below level 4, so that a storm of expiries
-// never keeps a renewal waiting. Only a session that alone has more goes beyond it,
-// since it ends in one entry there.
-const maxTick = 1024
-
 // tick does what time alone makes due: it ends what nobody renewed, and gets chores done. It is
 // the only way in which something ends that no command touches.
 func (s *State) tick(c *Tick) {
-	if s.atLeast(Level4) {
-		if s.tickWithin(); c.Short {
-			s.forgetHistory()
-		}
-		return
-	}
-	for before := s.ends; s.ends-before < maxTick; {
-		t := s.due.Due(s.now)
-		if t == nil {
-			return
-		}
-		s.expire(t)
+	if s.tickWithin(); c.Short {
+		s.forgetHistory()
 	}
 }
 

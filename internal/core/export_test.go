@@ -11,7 +11,7 @@ func (s *State) DefinitionOf(namespace, path string) (leasehold.Definition, int)
 	return *d, looked
 }
 
-// SetWork gives entries another budget, from level 4 on.
+// SetWork gives entries another budget.
 func (s *State) SetWork(n int) { s.smallWork = n }
 
 // Chores returns how many chores were put off.

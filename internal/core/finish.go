@@ -124,9 +124,7 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Time) (rest Rest, rests bool) {
 	*e = Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
 	t := c.terms()
-	if s.atLeast(Level4) {
-		e.Foreign, e.TTL = t.Foreign, c.TTL
-	}
+	e.Foreign, e.TTL = t.Foreign, c.TTL
 	if how == leasehold.ByBreak {
 		e.By, e.Reason = t.BreakBy, t.BreakReason
 	}

@@ -12,9 +12,6 @@ import (
 // While room is short ticks forget history but for its last minute, in as many entries as it takes.
 func TestOldHistoryIsForgottenWhileRoomIsShort(t *testing.T) {
 	s := core.New()
-	if err := s.Raise(core.NewestLevel); err != nil {
-		t.Fatal(err)
-	}
 	const records = 2*core.MaxWork + 100
 	for i := range records {
 		applyOne(t, s, time.Second, &core.PutRecord{Namespace: ns, Path: fmt.Sprint("p", i), Value: strings.Repeat("x", 100)})

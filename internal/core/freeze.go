@@ -13,7 +13,7 @@ func (s *State) Freeze() *State {
 		date: s.date, dates: s.dates.Copy(),
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
-		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq, order: s.order,
+		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq,
 		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms, policy: s.policy,
 		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
 	}

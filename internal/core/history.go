@@ -15,8 +15,7 @@ import (
 // which resumes before it is told that events are missing instead of skipping them.
 
 // maxHistory bounds, in bytes, the events that are kept of all namespaces
-// together. Beyond it the namespace that has most loses its oldest; below level 4 the
-// oldest of all go, whatever namespace they belong to.
+// together. Beyond it the namespace that has most loses its oldest.
 const maxHistory = 64 << 20
 
 // revise returns the revision that the current command makes in a namespace. A command makes
@@ -85,21 +84,12 @@ func (s *State) roomForEvents(more int) {
 
 func (s *State) record(sp *space, e *leasehold.Event) {
 	sp.history.push(e)
-	if !s.atLeast(Level4) {
-		s.order.push(sp.name)
-	}
 	s.weigh(sp, weight(e))
 }
 
-// dropOldest drops the oldest event of the namespace that has most; below level 4, of all.
+// dropOldest drops the oldest event of the namespace that has most.
 func (s *State) dropOldest() {
-	if s.atLeast(Level4) {
-		s.dropEvent(s.rankings[mostHistory].first())
-		return
-	}
-	sp := s.space(s.order.front())
-	s.order.pop()
-	s.dropEvent(sp)
+	s.dropEvent(s.rankings[mostHistory].first())
 }
 
 // keptWhenShort is for how long history is kept even if room is short: those who watch and lost their connection come
@@ -118,8 +108,7 @@ func (s *State) forgetHistory() {
 // Forgets reports whether a tick at a moment of the calendar would drop events if room was short.
 func (s *State) Forgets(wall int64) bool {
 	most := s.rankings[mostHistory].first()
-	return s.atLeast(Level4) && most != nil && most.history.len() > 0 &&
-		most.history.front().At.Before(calendar(wall).Add(-keptWhenShort))
+	return most != nil && most.history.len() > 0 && most.history.front().At.Before(calendar(wall).Add(-keptWhenShort))
 }
 
 // HistoryBytes estimates how much memory history takes.

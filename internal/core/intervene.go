@@ -29,7 +29,7 @@ const maxIntervened = 256
 
 // intervene counts that a lease of a session ends or changes by the doing of others.
 func (s *State) intervene(sp *space, c *Claim) {
-	if !s.atLeast(Level4) || s.plants(NoCount) {
+	if s.plants(NoCount) {
 		return
 	}
 	session, ok := sp.sessions.Get(c.Session)

@@ -108,7 +108,7 @@ func cutName(text string) string {
 
 // kind returns the name of a claim's kind; empty if it has none.
 func (s *State) kind(c *Claim) string {
-	if c.Terms == nil || !s.atLeast(Level4) {
+	if c.Terms == nil {
 		return ""
 	}
 	name := KindName(c.Terms.Labels, c.Holder)
@@ -201,11 +201,9 @@ func (s *State) pickTTL(sp *space, c *Acquire, path string, d leasehold.Definiti
 	if c.Pick == TTLAsSaid {
 		return c.TTL
 	}
-	kind := ""
-	if s.atLeast(Level4) {
-		if kind = KindName(c.Labels, c.Holder); kind == "" && c.Task {
-			kind = kindOfTask
-		}
+	kind := KindName(c.Labels, c.Holder)
+	if kind == "" && c.Task {
+		kind = kindOfTask
 	}
 	switch {
 	case c.Pick == TTLUnattended && kind == "":
@@ -263,7 +261,7 @@ func (sp *space) kindPieces(yield func(Piece) bool) (more bool) {
 
 // restoreKind takes a piece over that Pieces made. The order of the pieces is that of forgetting.
 func (s *State) restoreKind(sp *space, k *Kind) error {
-	if _, twice := sp.kinds.byName.Get(k); twice || k.Name == "" || len(k.Name) > maxKindName || !s.atLeast(Level4) {
+	if _, twice := sp.kinds.byName.Get(k); twice || k.Name == "" || len(k.Name) > maxKindName {
 		return fmt.Errorf("snapshot has kind %q of %q twice, or without a name that it can have", k.Name, k.Resource)
 	}
 	if err := k.Recent.WellFormed(); err != nil {

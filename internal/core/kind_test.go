@@ -269,21 +269,6 @@ func TestReplicasLearnTheSame(t *testing.T) {
 	}
 }
 
-// TestLevel3LearnsNoKinds: below level 4 a label is a label.
-func TestLevel3LearnsNoKinds(t *testing.T) {
-	tr := &trial{t: t, s: New()}
-	for range 10 {
-		tr.done("train", time.Hour)
-	}
-	if n := tr.s.space("default").kinds.byName.Len(); n != 0 {
-		t.Errorf("%d kinds were learned", n)
-	}
-	a := apply(t, tr.s, tr.at, &Acquire{Namespace: "default", Resource: "gpu", ID: "x", Holder: "ann", TTL: time.Minute, Pick: TTLUnattended})
-	if a.Err == nil || a.Err.Code != leasehold.Invalid {
-		t.Errorf("%+v", a)
-	}
-}
-
 // pieceList is a snapshot, as values.
 func pieceList(s *State) (list []any) {
 	for p := range s.Pieces() {

@@ -8,9 +8,12 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// nextLevel is one that no release knows.
+const nextLevel = core.NewestLevel + 1
+
 // Limits decide inside Apply. One that changes is a new rule of the next level: the servers
 // that are at this one must go on deciding by the old.
-func TestLimitsOfLevel3(t *testing.T) {
+func TestLimitsOfLevel1(t *testing.T) {
 	for name, limit := range map[string][2]int64{
 		"MaxName": {leasehold.MaxName, 1024}, "MaxLabels": {leasehold.MaxLabels, 4096},
 		"MinTTL": {int64(leasehold.MinTTL), int64(100 * time.Millisecond)}, "MaxTTL": {int64(leasehold.MaxTTL), int64(720 * time.Hour)},
@@ -20,12 +23,12 @@ func TestLimitsOfLevel3(t *testing.T) {
 		"MaxCapacity": {leasehold.MaxCapacity, 65536}, "MaxUnits": {leasehold.MaxUnits, 1024}, "MaxUnitNames": {leasehold.MaxUnitNames, 32768},
 		"MaxTogether": {leasehold.MaxTogether, 64}, "MaxDefinitions": {leasehold.MaxDefinitions, 10000},
 		"MaxValue": {leasehold.MaxValue, 64 << 10}, "MaxRecords": {leasehold.MaxRecords, 4000000}, "MaxRecordBytes": {leasehold.MaxRecordBytes, 1 << 30},
-		"MaxDeleted": {leasehold.MaxDeleted, 16384}, "MaxPage": {leasehold.MaxPage, 1000}, "MaxPageBytes": {leasehold.MaxPageBytes, 1 << 20},
+		"MaxDeletedAtOnce": {leasehold.MaxDeletedAtOnce, 10240}, "MaxPage": {leasehold.MaxPage, 1000}, "MaxPageBytes": {leasehold.MaxPageBytes, 1 << 20},
 		"MaxOps": {leasehold.MaxOps, 128}, "MaxTxn": {leasehold.MaxTxn, 768 << 10}, "MaxLarge": {leasehold.MaxLarge, 256 << 20},
 		"MaxKeep": {leasehold.MaxKeep, 1000}, "MaxVersions": {leasehold.MaxVersions, 1000000}, "KeepDeleted": {int64(leasehold.KeepDeleted), int64(720 * time.Hour)},
 	} {
 		if limit[0] != limit[1] {
-			t.Errorf("%s is %d, and by the rules of level 3 it is %d: keep that for level 3, and let the new one be a rule of a newer level", name, limit[0], limit[1])
+			t.Errorf("%s is %d, and by the rules of level 1 it is %d: keep that for level 1, and let the new one be a rule of a newer level", name, limit[0], limit[1])
 		}
 	}
 }
@@ -40,44 +43,10 @@ func TestALevelIsOnlyRaised(t *testing.T) {
 	if s.Level() != core.OldestLevel {
 		t.Errorf("it is at %d", s.Level())
 	}
-	if err := s.Raise(core.NewestLevel); err != nil || s.Level() != core.NewestLevel {
+	if err := s.Raise(nextLevel); err != nil || s.Level() != nextLevel {
 		t.Errorf("it is at %d: %v", s.Level(), err)
 	}
-	if again := reloaded(t, s); again.Level() != core.NewestLevel {
+	if again := reloaded(t, s); again.Level() != nextLevel {
 		t.Errorf("read back it is at %d", again.Level())
-	}
-}
-
-// Below level 4 nobody could write down that an alarm was acknowledged.
-func TestAlarmsAreAcknowledgedFromLevel4On(t *testing.T) {
-	d := &desk{TB: t, state: core.NewAt(core.Level3)}
-	d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: "a", Holder: "ann", TTL: time.Second})
-	d.at(time.Second).must(&core.Tick{})
-	looked := &core.AcknowledgeAlarm{Namespace: ns, Kind: leasehold.UncleanEnd, Resource: "r", ID: "a", Order: 1}
-	if a := d.do(looked); a.Err == nil || a.Err.Code != leasehold.Refused {
-		t.Errorf("at level 3: %+v", a)
-	}
-	if err := d.state.Raise(core.Level4); err != nil {
-		t.Fatal(err)
-	}
-	d.must(looked)
-	if list, _ := d.state.View(0).Alarms(ns, core.AlarmQuery{Most: 1}); len(list) > 0 {
-		t.Errorf("it is still active: %+v", list)
-	}
-}
-
-// Below level 4 nobody could write down that tokens were raised.
-func TestTokensAreRaisedFromLevel4On(t *testing.T) {
-	d := &desk{TB: t, state: core.NewAt(core.Level3)}
-	raise := &core.RaiseTokens{Namespace: ns, Above: 1700, Reason: "seen"}
-	if a := d.do(raise); a.Err == nil || a.Err.Code != leasehold.Refused {
-		t.Errorf("at level 3: %+v", a)
-	}
-	if err := d.state.Raise(core.Level4); err != nil {
-		t.Fatal(err)
-	}
-	d.must(raise)
-	if newest := d.state.View(0).NewestTokenIn(ns); newest != 1700 {
-		t.Errorf("the newest token is %d", newest)
 	}
 }

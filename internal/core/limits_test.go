@@ -216,19 +216,11 @@ func fillSession(d *desk, leases int) {
 	}
 }
 
-// TestSessionHasSoManyClaims fills a session and sees it end: below level 4 in one entry
-// and with one revision, although a tick ends fewer leases than it has; from then on over
-// several ticks, and with one alarm at the end.
+// TestSessionHasSoManyClaims fills a session and sees it end: over several ticks, and with one
+// alarm at the end.
 func TestSessionHasSoManyClaims(t *testing.T) {
-	for _, level := range []core.Level{core.Level3, core.Level4} {
-		t.Run(fmt.Sprint("level ", level), func(t *testing.T) { sessionHasSoManyClaims(t, level) })
-	}
-}
-
-func sessionHasSoManyClaims(t *testing.T, level core.Level) {
 	t.Parallel()
 	d := newDesk(t)
-	d.state = core.NewAt(level)
 	fillSession(d, leasehold.MaxClaimsPerSession)
 	more := &core.Acquire{Namespace: ns, Resource: "one more", ID: "one more", Holder: "ann", Session: "s1"}
 	d.refused(more, leasehold.Limited, "16384")
@@ -236,19 +228,14 @@ func sessionHasSoManyClaims(t *testing.T, level core.Level) {
 	d.must(more)
 
 	events, ticks := d.at(10*time.Second).apply(&core.Tick{}).Events, 1
-	for level >= core.Level4 && d.state.Chores() > 0 {
+	for d.state.Chores() > 0 {
 		events = append(events, d.apply(&core.Tick{}).Events...)
 		ticks++
 	}
 	if want := 1 + 16384 + 16383 + 1; len(events) != want {
 		t.Fatalf("the end of the session had %d events, not %d: its own, one for each lease, one for each who waited, and one alarm for all", len(events), want)
 	}
-	for i, e := range events {
-		if level < core.Level4 && (e.Revision != events[0].Revision || e.N != uint32(i)) {
-			t.Fatalf("event %d is %d.%d", i, e.Revision, e.N)
-		}
-	}
-	if last := events[len(events)-1]; last.Kind != leasehold.Alarmed || level >= core.Level4 && ticks < 16 {
+	if last := events[len(events)-1]; last.Kind != leasehold.Alarmed || ticks < 16 {
 		t.Fatalf("the last event of %d ticks is %+v", ticks, last)
 	}
 	if n := d.state.View(0).Counts(); n.Sessions != 0 || n.Leases != 16384 || n.Waiters != 0 {
@@ -278,7 +265,7 @@ func TestQueueHasSoManyWaiters(t *testing.T) {
 func manyWaiters(t *testing.T, n int) *core.State {
 	waiters := func(yield func(core.Piece, error) bool) {
 		put := func(space string, value any) { yield(core.Piece{Space: space, Value: value}, nil) }
-		put("", &core.Head{Now: stampOf(0), Wall: wallOf(0)})
+		put("", &core.Head{Now: stampOf(0), Wall: wallOf(0), Level: core.NewestLevel})
 		put(ns, &core.SpaceHead{Token: 1, Arrivals: uint64(n)})
 		put(ns, &core.Resource{Path: "printer", Claim: "holder", Waiting: n})
 		put(ns, &core.Claim{ID: "holder", Resource: "printer", Holder: "ann", Token: 1, Since: stampOf(0)})
@@ -316,17 +303,22 @@ func TestThereAreSoManyNamespaces(t *testing.T) {
 // is over, collected or not.
 func TestTickEndsSoMany(t *testing.T) {
 	t.Parallel()
-	const leases, perTick = 100000, 1024
+	const leases, perTick = 100000, 819
 	d := newDesk(t)
 	d.state = manyLeases(t, leases)
 	d.at(10 * time.Second)
 	left := leases
 	for ticks := 1; left > 0; ticks++ {
-		events := d.apply(&core.Tick{}).Events // one for each end, and one for the alarm of it
-		if len(events) != 2*min(left, perTick) {
-			t.Fatalf("tick %d had %d events with %d left", ticks, len(events), left)
+		ended := 0
+		for _, e := range d.apply(&core.Tick{}).Events {
+			if e.Kind == leasehold.Ended { // others are of alarms
+				ended++
+			}
 		}
-		left -= len(events) / 2
+		if ended != min(left, perTick) {
+			t.Fatalf("tick %d ended %d with %d left", ticks, ended, left)
+		}
+		left -= ended
 		if at, due := d.state.Due(); due != (left > 0) || due && at > stampOf(d.now) {
 			t.Fatalf("%d are left, and due is %v", left, due)
 		}
@@ -360,7 +352,7 @@ func TestTickEndsSoManyRests(t *testing.T) {
 func manyLeases(t *testing.T, n int) *core.State {
 	leases := func(yield func(core.Piece, error) bool) {
 		put := func(space string, value any) { yield(core.Piece{Space: space, Value: value}, nil) }
-		put("", &core.Head{Now: stampOf(0), Wall: wallOf(0)})
+		put("", &core.Head{Now: stampOf(0), Wall: wallOf(0), Level: core.NewestLevel})
 		put(ns, &core.SpaceHead{Token: leasehold.Token(n + 1)})
 		put(ns, &core.Resource{Path: "alive", Claim: "alive"})
 		put(ns, &core.Claim{ID: "alive", Resource: "alive", Holder: "ann", Token: leasehold.Token(n + 1), Since: stampOf(0)})
@@ -381,18 +373,10 @@ func manyLeases(t *testing.T, n int) *core.State {
 }
 
 // TestHistoryIsBounded makes enough events for the oldest to be dropped, and a watcher that wants
-// them is told so. The namespace with the most events loses its oldest; below level 4 the oldest
-// of all namespaces are dropped.
+// them is told so. The namespace with the most events loses its oldest.
 func TestHistoryIsBounded(t *testing.T) {
-	for _, level := range []core.Level{core.Level3, core.Level4} {
-		t.Run(fmt.Sprint("level ", level), func(t *testing.T) { historyIsBounded(t, level) })
-	}
-}
-
-func historyIsBounded(t *testing.T, level core.Level) {
 	t.Parallel()
 	d := newDesk(t)
-	d.state = core.NewAt(level)
 	d.must(&core.OpenSession{Namespace: "green", ID: "s1", TTL: 30 * 24 * time.Hour})
 	long := strings.Repeat("n", 1000)
 	for i := range 10000 {
@@ -416,8 +400,8 @@ func historyIsBounded(t *testing.T, level core.Level) {
 	if _, known := history.After(revision-1, core.AllOf); known {
 		t.Fatal("one that is gone is said to be known")
 	}
-	if _, known := d.state.View(0).History("green").After(0, 0); known != (level >= core.Level4) {
-		t.Fatalf("the oldest event, which is the only one of its namespace, is known: %v", known)
+	if _, known := d.state.View(0).History("green").After(0, 0); !known {
+		t.Fatal("the oldest event, which is the only one of its namespace, is not known")
 	}
 	again := reloaded(t, d.state).View(0).History(ns)
 	if r, m := again.Oldest(); r != revision || m != n || len(again.All()) != len(history.All()) {

@@ -31,7 +31,7 @@ func (c *checker) links(s *State, sp *space) {
 		r, ok := sp.records.Get(f.Path)
 		c.that(ok && r.Lease == id, "%s/%s shows as record %q, which does not stand for it", sp.name, id, f.Path)
 		may := !f.Stay || !f.Made || f.Path == claim.Resource
-		c.that(s.atLeast(Level4) && may, "%s/%s shows as record %q that cannot be", sp.name, id, f.Path)
+		c.that(may, "%s/%s shows as record %q that cannot be", sp.name, id, f.Path)
 		if at := claim.fades(); at.at != 0 {
 			_, ok := sp.fading.Get(at)
 			c.that(ok, "%s/%s ends at %d, and its record is not noted", sp.name, id, at.at)

@@ -17,7 +17,7 @@ type entry struct {
 	stamp    time.Duration
 	commands []core.Command
 	restore  *core.Restoration // what is there is restored as from a backup, before the commands
-	raise    bool              // the state is raised to the newest level, before the commands
+	raise    bool              // the state is raised to the next level, before the commands
 	asker    *access.Asker     // of the commands; nil: nobody was proven to ask
 }
 
@@ -69,7 +69,7 @@ func writeJournal(commands int, pick func(n int) int) (j journal) {
 }
 
 func (w *writer) journal(commands int) (j journal) {
-	raises := oneOf(w, 0, 0, 0, 50, 1000000) // at which entry; most logs begin at the newest level
+	raises := oneOf(w, 0, 0, 0, 50, 1000000) // at which entry, from which on nothing else changes
 	for commands > 0 {
 		e := entry{stamp: w.step()}
 		if w.wide && w.chance(40) {

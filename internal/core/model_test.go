@@ -18,7 +18,6 @@ import (
 // if it wanted to. What it predicts is text; compare with predicted in property_test.go.
 type model struct {
 	now       core.Time
-	level     core.Level
 	spaces    []*modelSpace
 	claims    []*modelClaim // in the order in which they came, which is that of the queues
 	sessions  []*modelSession
@@ -229,14 +228,10 @@ func (m *model) answer(c core.Command) modelAnswer {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Change:
-		if c.About != nil && (m.level < core.Level4 || c.About.Holder == "") {
+		if c.About != nil && c.About.Holder == "" {
 			return modelAnswer{text: "invalid"}
 		}
 		if c.About == nil && c.Holder == "" && c.NewID == "" || c.Foreign != "" && c.NewID == "" {
-			return modelAnswer{text: "invalid"}
-		}
-	case *core.Break:
-		if c.Waiting && m.level < core.Level4 {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Define:
@@ -494,9 +489,7 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 		sp: sp, id: item.ID, resource: item.Resource, holder: c.Holder, session: c.Session, slots: item.Slots, party: c.Party,
 		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority, reason: c.Reason, owner: m.who,
 	}
-	if m.level >= core.Level4 {
-		claim.foreign, claim.mayExpire = c.Foreign, c.MayExpire
-	}
+	claim.foreign, claim.mayExpire = c.Foreign, c.MayExpire
 	if c.Pick != core.TTLAsSaid && d.DefaultTTL != 0 {
 		claim.ttl = d.DefaultTTL
 	}
@@ -590,7 +583,7 @@ func (m *model) renew(sp *modelSpace, c *core.Renew) modelAnswer {
 	if claim == nil {
 		return m.noClaim(sp, c.ID)
 	}
-	if c.Note != nil && claim.token != 0 && m.level >= core.Level4 {
+	if c.Note != nil && claim.token != 0 {
 		claim.note = *c.Note
 	}
 	if session := m.session(sp, claim.session); session != nil && claim.token != 0 {
@@ -729,7 +722,7 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	if a := m.alarm(sp, leasehold.HeldLong, claim.id); a != nil {
 		a.thing = id
 	}
-	if id != claim.id && m.level >= core.Level4 {
+	if id != claim.id {
 		claim.foreign = c.Foreign
 	}
 	m.intervene(claim)
@@ -783,7 +776,7 @@ func (m *model) breakLease(sp *modelSpace, c *core.Break) modelAnswer {
 	if c.Waiting && claim.token != 0 {
 		return modelAnswer{text: "lost"}
 	}
-	if c.Token != 0 && c.Token != claim.token && m.level >= core.Level4 {
+	if c.Token != 0 && c.Token != claim.token {
 		return modelAnswer{text: "lost"}
 	}
 	return m.breakClaim(claim, c)
@@ -837,7 +830,7 @@ func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
 	meant := slices.DeleteFunc(slices.Clone(holders), func(h *modelClaim) bool {
 		return h.token != c.Token && (h.slots == 0 || h.token > c.Token)
 	})
-	if len(meant) > 1 && !c.All && m.level >= core.Level4 {
+	if len(meant) > 1 && !c.All {
 		return modelAnswer{text: "refused"}
 	}
 	if len(meant) > 0 {
@@ -862,7 +855,7 @@ func (m *model) breakSeveral(meant []*modelClaim, c *core.Break) modelAnswer {
 			others = append(others, newest.text)
 		}
 	}
-	if m.level < core.Level4 || len(others) == 0 {
+	if len(others) == 0 {
 		return newest
 	}
 	sp, texts := meant[0].sp, append([]string{newest.text}, others...)
@@ -900,8 +893,7 @@ func (m *model) touchUnlessBroken(sp *modelSpace, id, text string) *modelClaim {
 }
 
 func (m *model) define(c *core.Define) modelAnswer {
-	changes := c.Fields != 0 || c.KeepSlots || c.IfRevision != 0
-	if changes && m.level < core.Level4 || c.IfRevision != 0 && m.space(c.Namespace) == nil {
+	if c.IfRevision != 0 && m.space(c.Namespace) == nil {
 		return modelAnswer{text: "refused"}
 	}
 	if m.fullOfSpaces(c.Namespace) {
@@ -1041,8 +1033,7 @@ func (m *model) acknowledge(sp *modelSpace, c *core.Acknowledge) modelAnswer {
 	}
 	r.rests = slices.DeleteFunc(slices.Clone(r.rests), func(rest modelRest) bool { return rest.ending.token <= c.Token })
 	for _, kind := range []leasehold.AlarmKind{leasehold.UncleanEnd, leasehold.Flapping, leasehold.LateRenewal} {
-		a, old := m.alarm(sp, kind, c.Resource), m.level < core.Level4
-		if a != nil && (!old && a.token <= c.Token || old && kind == leasehold.UncleanEnd) {
+		if a := m.alarm(sp, kind, c.Resource); a != nil && a.token <= c.Token {
 			m.clear(sp, kind, c.Resource)
 		}
 	}
@@ -1125,7 +1116,7 @@ func (m *model) renewSession(sp *modelSpace, id string) modelAnswer {
 
 func (m *model) close(sp *modelSpace, c *core.CloseSession) modelAnswer {
 	how := leasehold.SessionClosed
-	if c.Abandon && m.level >= core.Level4 {
+	if c.Abandon {
 		how = leasehold.Abandoned
 	}
 	if session := m.live(sp, c.ID); session != nil {
@@ -1355,9 +1346,7 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 	for _, c := range together {
 		m.claims = slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == c })
 		ending := modelEnding{sp: c.sp, id: c.id, holder: c.holder, how: how, at: m.now, resource: c.resource, token: c.token, owner: c.owner}
-		if m.level >= core.Level4 {
-			ending.foreign, ending.ttl = c.foreign, c.ttl
-		}
+		ending.foreign, ending.ttl = c.foreign, c.ttl
 		m.endings = append(m.endings, ending)
 		r := m.resource(c.sp, c.resource)
 		if c.token == 0 {
@@ -1794,9 +1783,7 @@ func (m *model) status(sp *modelSpace, path string) string {
 	for _, c := range m.holders(sp, path) {
 		if at, how, over := m.over(c); over {
 			last = &modelEnding{id: c.id, how: how, token: c.token}
-			if m.level >= core.Level4 {
-				last.foreign, last.ttl = c.foreign, c.ttl
-			}
+			last.foreign, last.ttl = c.foreign, c.ttl
 			rests = append(rests, m.restAfter(c, *last, at)...)
 			continue
 		}

@@ -281,7 +281,7 @@ func crewBinding(i int) *access.Binding {
 
 func againstQuotas(t *testing.T, seed uint64, j journal) error {
 	chance := rand.New(rand.NewPCG(seed, 5))
-	state, m := &replica{State: core.NewAt(core.NewestLevel)}, &model{level: core.NewestLevel}
+	state, m := &replica{State: core.NewAt(core.NewestLevel)}, &model{}
 	begin := crewPolicy(crewBinding(0), crewBinding(1), crewBinding(2))
 	begin.Put.Roles = append(begin.Put.Roles, &access.Role{Name: "all", Any: access.All, EndOnRevoke: true},
 		&access.Role{Name: "some", Any: access.All})

@@ -203,7 +203,7 @@ type areaTest struct {
 
 func (t *areaTest) do(c core.Command) core.Answer {
 	t.Helper()
-	from := core.From{Origins: []leasehold.Origin{{Door: "native"}}} // by which they are known as leases of level 4
+	from := core.From{Origins: []leasehold.Origin{{Door: "native"}}} // by which it is known how they were acquired
 	r, err := t.state.Apply(core.Time(t.model.now), int64(t.model.now), []core.Command{c}, from)
 	if err != nil {
 		t.Fatal(err)

@@ -445,6 +445,5 @@ func (m *model) putLinked(sp *modelSpace, c *core.PutRecord, old *modelRecord, w
 // wrongLink reports whether no state could make sense of a put.
 func (m *model) wrongLink(c *core.PutRecord) bool {
 	l := c.Link
-	return m.level < core.Level4 && (l != nil || c.KeepLink) ||
-		l != nil && (l.TTL != 0 && c.Session != "" || l.Wait && l.TTL == 0 && c.Session == "")
+	return l != nil && (l.TTL != 0 && c.Session != "" || l.Wait && l.TTL == 0 && c.Session == "")
 }

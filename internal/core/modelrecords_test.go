@@ -280,7 +280,7 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 // compares that lease's id.
 func (m *model) writerOf(sp *modelSpace, c *core.Txn, branch, path string) (string, leasehold.Token) {
 	for _, i := range c.If {
-		if m.level >= core.Level4 && branch == "then" && i.What == core.LeaseID && i.Is == core.Equal && i.Path == path {
+		if branch == "then" && i.What == core.LeaseID && i.Is == core.Equal && i.Path == path {
 			if claim := m.claim(sp, i.Text); claim != nil {
 				return claim.holder, claim.token
 			}

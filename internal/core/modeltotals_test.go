@@ -15,8 +15,6 @@ func (m *model) setCaps(c *core.SetCaps) modelAnswer {
 	switch {
 	case c.Caps == leasehold.Caps{}:
 		return modelAnswer{text: "invalid"}
-	case m.level < core.Level4:
-		return modelAnswer{text: "refused"}
 	case c.IfUnset && m.caps != leasehold.Caps{}:
 		return modelAnswer{text: "done"}
 	}
@@ -68,8 +66,6 @@ func (m *model) raiseTokens(c *core.RaiseTokens) modelAnswer {
 	switch {
 	case c.Above == 0 || c.Reason == "":
 		return modelAnswer{text: "invalid"}
-	case m.level < core.Level4:
-		return modelAnswer{text: "refused"}
 	case newest >= c.Above:
 	case m.fullOfSpaces(c.Namespace):
 		return modelAnswer{text: "limited"}
@@ -82,9 +78,6 @@ func (m *model) raiseTokens(c *core.RaiseTokens) modelAnswer {
 // forgetSpaces lets go of the namespaces in which there is nothing, and nothing was for ten
 // minutes.
 func (m *model) forgetSpaces() {
-	if m.level < core.Level4 {
-		return
-	}
 	for _, sp := range slices.Clone(m.spaces) {
 		quiet := sp.changed == 0 || sp.changed+core.Time(10*time.Minute) <= m.now
 		if !quiet || !m.vacant(sp) || m.graceIn(sp) {

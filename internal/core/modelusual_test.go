@@ -139,8 +139,8 @@ func (m *model) alarmEnd(c *modelClaim, how leasehold.How, at core.Time) {
 	m.clear(c.sp, leasehold.HeldLong, c.id)
 	awaited := m.definition(c.sp, c.resource).Unclean == leasehold.AwaitAcknowledgement
 	routine := how == leasehold.ByTTL && c.mayExpire && !awaited
-	tooMany := m.level >= core.Level4 && len(m.untold) >= 100 && !awaited
-	if !tooMany && (how == leasehold.ByTTL && !routine || how == leasehold.ByHoldLimit || how == leasehold.ByBreak && m.level < core.Level4) {
+	tooMany := len(m.untold) >= 100 && !awaited
+	if !tooMany && (how == leasehold.ByTTL && !routine || how == leasehold.ByHoldLimit) {
 		m.raise(c.sp, leasehold.UncleanEnd, c.resource).token = c.token
 	}
 	if how != leasehold.ByTTL && how != leasehold.SessionExpired {
@@ -254,10 +254,7 @@ func (m *model) clear(sp *modelSpace, kind leasehold.AlarmKind, thing string) {
 }
 
 func (m *model) acknowledgeAlarm(sp *modelSpace, c *core.AcknowledgeAlarm) modelAnswer {
-	switch {
-	case m.level < core.Level4:
-		return modelAnswer{text: "refused"}
-	case sp == nil:
+	if sp == nil {
 		return modelAnswer{text: "done"}
 	}
 	a := m.alarm(sp, c.Kind, c.Resource)

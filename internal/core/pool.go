@@ -25,9 +25,6 @@ func (s *State) poolCommand(c Command) Answer {
 
 // setUnits sets which units of a pool a host has. The same units once more change nothing: no revision, no event.
 func (s *State) setUnits(c *SetUnits) Answer {
-	if failure := s.mayPool("units of a host"); failure != nil {
-		return Answer{Err: failure}
-	}
 	if len(c.Units) == 0 && (s.space(c.Namespace) == nil || !s.space(c.Namespace).pools.Has(c.Resource)) {
 		return Answer{} // there is nothing to remove
 	}
@@ -47,15 +44,6 @@ func (s *State) setUnits(c *SetUnits) Answer {
 	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Reason})
 	s.stir(sp, c.Resource)
 	return Answer{}
-}
-
-// mayPool refuses what came with pools while the cluster is at an older level.
-func (s *State) mayPool(what string) *leasehold.Error {
-	if s.atLeast(Level4) {
-		return nil
-	}
-	return refuse(leasehold.Refused, "%s need feature level %d, and the cluster is at %d: update all servers, then "+
-		"run leasehold cluster upgrade", what, Level4, s.level).Err
 }
 
 // mayHaveUnits refuses units that a host cannot have.
@@ -306,9 +294,6 @@ func (s *State) poolCost(sp *space, path string) int {
 func (s *State) maySelect(sp *space, c *Acquire, item Item) *leasehold.Error {
 	if item.Select == nil {
 		return sp.mixesTasks(c, item.Resource)
-	}
-	if failure := s.mayPool("units that are selected"); failure != nil {
-		return failure
 	}
 	if sp.pools.Has(item.Resource) {
 		return nil

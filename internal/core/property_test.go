@@ -98,7 +98,7 @@ func TestModelAgrees(t *testing.T) {
 }
 
 func againstModel(j journal) error {
-	state, m := &replica{State: core.NewAt(core.NewestLevel)}, &model{level: core.NewestLevel}
+	state, m := &replica{State: core.NewAt(core.NewestLevel)}, &model{}
 	for _, e := range j {
 		result, err := state.apply(e)
 		if err != nil {

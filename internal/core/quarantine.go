@@ -37,9 +37,6 @@ func (v *view) Quarantine() (Quarantine, bool) {
 // who wait. It is idempotent, so a retry whose first try did it is answered alike.
 func (s *State) endQuarantine(c *EndQuarantine) Answer {
 	switch {
-	case !s.atLeast(Level4):
-		return refuse(leasehold.Refused, "ending a quarantine early needs feature level %d, and the cluster is at %d: "+
-			"upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
 	case c.Base != 0 && c.Base != s.base():
 		return refuse(leasehold.Refused, "this cluster is from another restore than the one you looked at: its tokens "+
 			"are above %d, and you named %d. Look again with leasehold cluster status", s.base(), c.Base)
@@ -55,9 +52,6 @@ func (s *State) endQuarantine(c *EndQuarantine) Answer {
 // whyQuarantined says why nothing is granted, and until when.
 func (s *State) whyQuarantined() string {
 	r := s.restored
-	if !s.atLeast(Level4) {
-		return s.whyQuarantinedBefore()
-	}
 	until := "until a leader is elected"
 	if r.Until != 0 {
 		until = fmt.Sprintf("for another %s (until %s)", left(r.Until-s.now), clockTime(s.moment(r.Until)))
@@ -68,19 +62,12 @@ func (s *State) whyQuarantined() string {
 
 // orEnd says how to end the quarantine, at the end of a refusal: people copy it from there.
 func (s *State) orEnd() string {
-	if !s.atLeast(Level4) {
-		return ""
-	}
 	return "; if you know that no such lease is left, end this quarantine: " + endQuarantineHint
 }
 
 // notGiven refuses to give a lease to another holder in a quarantine.
 func (s *State) notGiven(c *Change) Answer {
-	cannot := "cannot"
-	if !s.atLeast(Level4) {
-		cannot = "can not"
-	}
-	return refuse(leasehold.Refused, "lease %q %s be given to %s yet: %s", c.ID, cannot, c.Holder,
+	return refuse(leasehold.Refused, "lease %q cannot be given to %s yet: %s", c.ID, c.Holder,
 		s.whyQuarantined()+s.orEnd())
 }
 
@@ -88,18 +75,6 @@ func (s *State) notGiven(c *Change) Answer {
 const endQuarantineHint = `leasehold cluster end-quarantine --reason "all holders were stopped"`
 
 func clockTime(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") }
-
-// whyQuarantinedBefore is whyQuarantined up to level 3.
-func (s *State) whyQuarantinedBefore() string {
-	r := s.restored
-	until := "until somebody leads"
-	if r.Until != 0 {
-		until = "for another " + left(r.Until-s.now)
-	}
-	return fmt.Sprintf("nothing is granted %s: this cluster was restored from a backup of %s, and leases that were "+
-		"granted after that may still be alive",
-		until, clockTime(calendar(r.Wall)))
-}
 
 // quarantineAlarm is the alarm of a quarantine, which comes before all others in every namespace,
 // whatever the prefix: nothing is granted anywhere. It is not part of the state, which knows of the

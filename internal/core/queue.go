@@ -193,7 +193,7 @@ func (s *State) grantWaiting(sp *space, together []*Claim, path string) {
 // have changed since they came. They can never be granted, and would hold up everybody behind
 // them.
 func (s *State) hopeless(sp *space, together []*Claim) bool {
-	if !s.atLeast(Level4) || s.plants(WaitHopeless) {
+	if s.plants(WaitHopeless) {
 		return false
 	}
 	if sp.tooLargeTogether(together) {
@@ -240,7 +240,7 @@ func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 		_, how, over = s.overByTime(sp, waiter)
 	}
 	if at, own := waiter.end(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
-		return own, true // as before level 4: a wait that is over by now is told as that
+		return own, true // a wait that is over by now is told as that
 	}
 	if over || waiter.Session == "" {
 		return how, over

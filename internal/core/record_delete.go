@@ -36,15 +36,6 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	return Answer{Txn: answer}
 }
 
-// maxDeleted bounds how many records one command deletes; from level 4 on it is lower, so that
-// one command fits in the budget of an entry.
-func (s *State) maxDeleted() int {
-	if !s.atLeast(Level4) {
-		return leasehold.MaxDeleted
-	}
-	return leasehold.MaxDeletedAtOnce
-}
-
 // drop deletes records.
 func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	s.work.take(len(doomed) / deletedPerUnit)
@@ -87,7 +78,7 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 		}
 		return list, nil
 	}
-	most := s.maxDeleted()
+	const most = leasehold.MaxDeletedAtOnce
 	sp.records.Ascend(path, to, func(r *leasehold.Record) bool {
 		list = append(list, r)
 		return len(list) <= most

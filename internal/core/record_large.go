@@ -2,13 +2,6 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// HasValues reports whether the state ever named a large value or kept a former version. It
-// stays true for good, so that all replicas agree on it, however they came to be.
-func (s *State) HasValues() bool { return s.records.Used() }
-
-// HadValues says that the state did so before it was written.
-func (s *State) HadValues() { s.records.Use() }
-
 // NamesLarge reports whether a record, or a former version of one, has a large value.
 func (s *State) NamesLarge(d leasehold.Digest) bool { return s.records.Names(d) }
 

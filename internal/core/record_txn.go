@@ -28,7 +28,7 @@ func (s *State) txn(c *Txn) Answer {
 	list := path.ops(s.room.ops[:0])
 	s.room.ops = list
 	todo, refused := s.allowed(sp, c.Namespace, list)
-	if s.atLeast(Level4) && refused == nil {
+	if refused == nil {
 		path.sign(sp, &todo)
 	}
 	if refused == nil && (len(todo.puts) > 0 || todo.claims != nil) {
@@ -161,7 +161,7 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 			todo.doomed = append(todo.doomed, doomed)
 			todo.ends += linkedIn(doomed)
 			unlinked += linkedIn(doomed)
-			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
+			if deleted += len(doomed); deleted > leasehold.MaxDeletedAtOnce {
 				return todo, refuse(leasehold.Limited,
 					"a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
 			}
@@ -177,9 +177,9 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 		}
 	}
 	switch {
-	case deleted > s.maxDeleted():
+	case deleted > leasehold.MaxDeletedAtOnce:
 		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted,
-			s.maxDeleted()).Err
+			leasehold.MaxDeletedAtOnce).Err
 	case unlinked > leasehold.MaxUnlinked:
 		return todo, tooManyLinked()
 	}
@@ -302,11 +302,11 @@ func linkedIn(list []*leasehold.Record) (n int) {
 	return n
 }
 
-// tooWide refuses, from level 4 on, operations that would have to look at too much: gets
+// tooWide refuses operations that would have to look at too much: gets
 // that pass over too many records of sessions that are over, and puts that let too many
 // former versions fall.
 func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.Error {
-	if !s.atLeast(Level4) || sp == nil {
+	if sp == nil {
 		return nil
 	}
 	w := work{most: maxReadWork / 2}

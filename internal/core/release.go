@@ -19,7 +19,7 @@ func (s *State) release(c *Release) Answer {
 	if c.Withdraw && s.plants(NoMark) {
 		return Answer{}
 	}
-	if c.Withdraw && s.atLeast(Level4) {
+	if c.Withdraw {
 		return s.withdraw(c)
 	}
 	return s.noClaim(sp, c.ID)

@@ -120,10 +120,10 @@ func (s *State) mayForgetOutcome() *space {
 
 // mayForget returns the namespace that loses its oldest of something; nil if none does. What is
 // old enough goes first, wherever it is. If there is too much, the namespace that has most
-// loses some; below level 4 the one that has the oldest does.
+// loses some.
 func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *space {
 	switch {
-	case at.Add(memory) <= s.now, tooMuch && !s.atLeast(Level4):
+	case at.Add(memory) <= s.now:
 		return oldest
 	case tooMuch:
 		return s.rankings[most].first()

@@ -7,7 +7,7 @@ package core
 func (s *State) renew(c *Renew) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
-	if c.Note != nil && claim != nil && !claim.waiting() && s.atLeast(Level4) {
+	if c.Note != nil && claim != nil && !claim.waiting() {
 		claim = s.note(sp, claim, *c.Note)
 	}
 	switch {

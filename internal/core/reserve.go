@@ -18,9 +18,6 @@ import (
 
 // reserve plans a reservation, or a series of them. The same once more changes nothing: no revision, no event.
 func (s *State) reserve(c *Reserve) Answer {
-	if failure := s.mayPool("reservations"); failure != nil {
-		return Answer{Err: failure}
-	}
 	if c.Extends() {
 		return s.extendSeries(c)
 	}

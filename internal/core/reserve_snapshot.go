@@ -18,7 +18,7 @@ func (s *State) calendarPiece(yield func(Piece) bool) bool {
 
 // restoreCalendar takes over what the calendar said. It comes once, and before what counts on it.
 func (s *State) restoreCalendar(c *Calendar) error {
-	if !s.atLeast(Level4) || s.date != 0 || c.Date <= 0 {
+	if s.date != 0 || c.Date <= 0 {
 		return errors.New("snapshot has a calendar that cannot be, or in the wrong place")
 	}
 	s.date = c.Date
@@ -73,7 +73,7 @@ func (s *State) restoreReservation(sp *space, r *reservation.Reservation) error 
 
 // restoreSeries takes over a series, whose occurrences come by themselves.
 func (s *State) restoreSeries(sp *space, v *reservation.Series) error {
-	if sp.reservations.SeriesOf(v.ID) != nil || !s.atLeast(Level4) {
+	if sp.reservations.SeriesOf(v.ID) != nil {
 		return fmt.Errorf("snapshot has the recurring reservation %q twice", v.ID)
 	}
 	sp.reservations.SetSeries(v)

@@ -37,7 +37,6 @@ type Ending struct {
 	Reason string
 	Wall   int64
 
-	// From level 4 on.
 	Foreign string        // as in Terms
 	TTL     time.Duration // of the lease; 0: it had none of its own
 }

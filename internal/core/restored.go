@@ -92,9 +92,6 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 // changed after the backup is not known here. The number is larger than any that a holder was
 // told, so every holder notices at its next renewal and asks about each lease.
 func (s *State) disturb(sp *space, base uint64) {
-	if !s.atLeast(Level4) {
-		return
-	}
 	var all []*Session
 	sp.sessions.Scan(func(_ string, session *Session) bool {
 		all = append(all, session)
@@ -133,13 +130,9 @@ func (s *State) forgetGap() {
 	if old == 0 {
 		return
 	}
-	// What is older than the restore comes before all that followed it.
-	for s.order.len() > 0 && s.space(s.order.front()).history.front().Revision <= old {
-		s.dropOldest()
-	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		for sp.history.len() > 0 && sp.history.front().Revision <= old {
-			s.dropEvent(sp) // below level 4 there is none left
+			s.dropEvent(sp)
 		}
 		if sp.lost.revision < old {
 			sp.lost = position{old, 0}

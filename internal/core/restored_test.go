@@ -30,8 +30,8 @@ func (r *replica) restore(e entry) (err error) {
 	if e.restore != nil {
 		r.State, err = restoredFrom(r.State, 0, *e.restore)
 	}
-	if err == nil && e.raise && r.Level() < core.NewestLevel {
-		err = r.Raise(core.NewestLevel)
+	if err == nil && e.raise && r.Level() < nextLevel {
+		err = r.Raise(nextLevel)
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (m *model) endQuarantine(c *core.EndQuarantine) modelAnswer {
 	switch {
 	case c.Reason == "":
 		return modelAnswer{text: "invalid"}
-	case m.level < core.Level4 || c.Base != 0 && c.Base != uint64(m.base):
+	case c.Base != 0 && c.Base != uint64(m.base):
 		return modelAnswer{text: "refused"}
 	case m.quarantined():
 		m.resumes = m.now
@@ -300,29 +300,6 @@ func TestReuseAfterRestoreIsFound(t *testing.T) {
 	t.Error("a cluster that went on with the tokens of its backup was not found in 20 logs")
 }
 
-// Below level 4 nobody ends a quarantine early, and its refusals are worded as they always were.
-func TestQuarantineBelowLevel4(t *testing.T) {
-	state, err := restoredFrom(core.NewAt(core.Level3), 0, core.Restoration{Quarantine: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := state.Apply(1, 1, []core.Command{
-		&core.Lead{Node: 1}, &core.EndQuarantine{Reason: "known"},
-		&core.Acquire{Namespace: "default", Resource: "printer", ID: "a", Holder: "ann"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range map[int]string{
-		1: "ending a quarantine early needs feature level 4, and the cluster is at 3: upgrade all servers, then run leasehold cluster upgrade",
-		2: "printer is free, but nothing is granted for another 1m: this cluster was restored from a backup of 1970-01-01 00:00:00 UTC, and leases that were granted after that may still be alive",
-	} {
-		if err := result.Answers[i].Err; err == nil || err.Message != want {
-			t.Errorf("answer %d is %v, want %s", i, err, want)
-		}
-	}
-}
-
 // TestGrantInQuarantineIsFound plants another one, for the invariants.
 func TestGrantInQuarantineIsFound(t *testing.T) {
 	state, err := restoredFrom(core.NewAt(core.NewestLevel), core.NoQuarantine, core.Restoration{Quarantine: time.Minute})
@@ -412,7 +389,7 @@ func TestRestoredPieceMustMakeSense(t *testing.T) {
 		"over and not":    {{Base: 1 << 40, Over: true, Space: "default"}},
 	} {
 		_, err := core.Restore(func(yield func(core.Piece, error) bool) {
-			more := yield(core.Piece{Value: &core.Head{}}, nil)
+			more := yield(core.Piece{Value: &core.Head{Level: core.NewestLevel}}, nil)
 			for i := 0; more && i < len(bad); i++ {
 				more = yield(core.Piece{Value: &bad[i]}, nil)
 			}

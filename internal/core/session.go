@@ -78,7 +78,7 @@ func (s *State) putSession(sp *space, session *Session) {
 func (s *State) closeSession(c *CloseSession) Answer {
 	sp := s.space(c.Namespace)
 	how := leasehold.SessionClosed
-	if c.Abandon && s.atLeast(Level4) {
+	if c.Abandon {
 		how = leasehold.Abandoned
 	}
 	session := s.liveSession(sp, c.ID)
@@ -125,10 +125,9 @@ func lostSession(id string, how leasehold.How) Answer {
 	return refuse(leasehold.Lost, "session %q has ended (%v): open a new one under another id", id, how)
 }
 
-// endSession ends a session, and with it all that is bound to it, at the same moment. From
-// level 4 on it collects as much of that as the entry may do and leaves the rest as a chore;
-// what is not collected yet is over nevertheless, and every command sees it so. Below level 4
-// all is collected here.
+// endSession ends a session, and with it all that is bound to it, at the same moment. It
+// collects as much of that as the entry may do and leaves the rest as a chore; what is not
+// collected yet is over nevertheless, and every command sees it so.
 func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	at := s.now
 	if how == leasehold.SessionExpired {
@@ -144,47 +143,12 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now, Owner: session.Owner})
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID, Owner: session.Owner})
-	if s.atLeast(Level4) {
-		// The chore comes first, because from here on it is what knows how the session ended:
-		// see left.
-		s.looked = btree.Set[string]{}
-		s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
-			Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
-		s.collect(sp, session.ID, math.MaxInt)
-		return
-	}
-	// What is learned from the end of a lease includes the TTL of its session, which is no
-	// longer in the table: see pulse.
-	outer := s.closing
-	s.closing = session
-	var left Left
-	for _, id := range boundIn(sp.bound, session.ID) {
-		c, ok := sp.claims.Get(id)
-		if !ok {
-			continue // a hand-over met it already, as a waiter whose session is gone
-		}
-		if own, by := c.end(); own != 0 && own <= at {
-			// It was over before its session was. To call that a clean end now
-			// would cut short the rest that follows an unclean one.
-			s.finish(sp, c, end{how: by, at: own})
-			continue
-		}
-		if !c.waiting() {
-			if left.Leases++; left.Leases == 1 {
-				left.Resource, left.Holder = c.Resource, c.Holder
-			}
-		}
-		s.finish(sp, c, end{how: how, at: at})
-	}
-	s.closing = outer
-	if how == leasehold.SessionExpired {
-		s.alarmSession(sp, session.ID, &left)
-	}
-	for _, path := range sp.records.Bound(session.ID) {
-		s.ends++
-		r, _ := sp.records.Get(path)
-		s.dropRecord(sp, r, how)
-	}
+	// The chore comes first, because from here on it is what knows how the session ended:
+	// see left.
+	s.looked = btree.Set[string]{}
+	s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
+		Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
+	s.collect(sp, session.ID, math.MaxInt)
 }
 
 // firstBound returns the first of what is bound to a session; empty if there is nothing.
@@ -196,15 +160,4 @@ func firstBound(bound *btree.BTreeG[binding], session string) (id string) {
 		return false
 	})
 	return id
-}
-
-func boundIn(bound *btree.BTreeG[binding], session string) (ids []string) {
-	bound.Ascend(binding{session: session}, func(b binding) bool {
-		if b.session != session {
-			return false
-		}
-		ids = append(ids, b.id)
-		return true
-	})
-	return ids
 }

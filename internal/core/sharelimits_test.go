@@ -97,14 +97,8 @@ func TestThereAreSoManyDefinitions(t *testing.T) {
 
 // TestBreakEndsSoMany holds how many of those who share one command breaks.
 func TestBreakEndsSoMany(t *testing.T) {
-	for level, most := range map[core.Level]int{core.Level3: 1024, core.Level4: 64} {
-		t.Run(fmt.Sprint("level ", level), func(t *testing.T) { breakMany(t, level, most) })
-	}
-}
-
-func breakMany(t *testing.T, level core.Level, most int) {
+	const most = 64
 	d := newDesk(t)
-	d.state = core.NewAt(level)
 	for i := range most + 1 {
 		d.must(&core.Acquire{Namespace: ns, Resource: "pool", ID: fmt.Sprint("l", i), Holder: "ann", TTL: time.Hour, Slots: 1, Capacity: 5000})
 	}
@@ -114,7 +108,7 @@ func breakMany(t *testing.T, level core.Level, most int) {
 		t.Fatalf("a break that was refused left %d", n)
 	}
 	ended := d.must(&core.Break{Namespace: ns, Resource: "pool", Token: leasehold.Token(most), All: true})
-	if level >= core.Level4 && len(ended.Also) != most-1 {
+	if len(ended.Also) != most-1 {
 		t.Errorf("the answer lists %d leases beside the newest", len(ended.Also))
 	}
 	if n := d.state.View(0).Counts().Leases; n != 1 {

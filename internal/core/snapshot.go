@@ -47,7 +47,7 @@ type SpaceHead struct {
 	Arrivals     uint64
 	LostRevision leasehold.Revision
 	LostN        uint32
-	Changed      Time // from level 4 on
+	Changed      Time
 }
 
 // Pieces returns the state piece by piece, in an order that is the same on every
@@ -70,10 +70,7 @@ func (s *State) restoredPiece(yield func(Piece) bool) bool {
 func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	more = true
 	s.spaces.Scan(func(name string, sp *space) bool {
-		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n, 0}
-		if s.atLeast(Level4) {
-			head.Changed = sp.changed
-		}
+		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n, sp.changed}
 		if more = yield(Piece{name, head}); more {
 			sp.definitions.Scan(func(_ string, v *leasehold.Definition) bool {
 				more = yield(Piece{name, v})
@@ -176,31 +173,18 @@ func (sp *space) outcomePieces() func() (uint64, Piece, bool) {
 	}
 }
 
-// eventPieces writes history. Below level 4 the oldest event of all namespaces goes first when
-// there are too many, so their common order has to be written too; from level 4 on each
-// namespace has only an order of its own.
+// eventPieces writes history, of which each namespace has only an order of its own.
 func (s *State) eventPieces(yield func(Piece) bool) (more bool) {
-	if s.atLeast(Level4) {
-		more = true
-		s.spaces.Scan(func(name string, sp *space) bool {
-			for _, e := range sp.history.items {
-				if more = yield(Piece{name, e}); !more {
-					return false
-				}
+	more = true
+	s.spaces.Scan(func(name string, sp *space) bool {
+		for _, e := range sp.history.items {
+			if more = yield(Piece{name, e}); !more {
+				return false
 			}
-			return true
-		})
-		return more
-	}
-	seen := map[string]int{}
-	for _, name := range s.order.items {
-		e := s.space(name).history.items[seen[name]]
-		seen[name]++
-		if !yield(Piece{name, e}) {
-			return false
 		}
-	}
-	return true
+		return true
+	})
+	return more
 }
 
 // Restore builds the state that the pieces were taken from. It takes them over:

@@ -83,7 +83,7 @@ func pieces(failure error, values ...any) iter.Seq2[core.Piece, error] {
 
 // TestRestoreRefuses puts together what does not fit together.
 func TestRestoreRefuses(t *testing.T) {
-	head, space := &core.Head{Now: 1}, &core.SpaceHead{}
+	head, space := &core.Head{Now: 1, Level: core.NewestLevel}, &core.SpaceHead{}
 	broken := errors.New("the disk is broken")
 	for _, test := range []struct {
 		what    string

@@ -14,7 +14,6 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
-	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/reservation"
@@ -44,10 +43,9 @@ type State struct {
 	capsSet   bool           // a command did
 	totals    totals
 	rankings  [orders]ranking
-	endingSeq uint64       // of the id that ended last
-	answerSeq uint64       // of the request outside sessions that was answered last
-	kindSeq   uint64       // of the kind that was learned of last
-	order     fifo[string] // below level 4: whose event is the oldest in all histories
+	endingSeq uint64 // of the id that ended last
+	answerSeq uint64 // of the request outside sessions that was answered last
+	kindSeq   uint64 // of the kind that was learned of last
 
 	swept     string // the namespace that was looked at last, whether to forget it
 	forgotten struct {
@@ -80,7 +78,6 @@ type State struct {
 	events   []*leasehold.Event
 	shares   PoolShares     // of the holds that the entry at hand ended
 	ends     int            // what ended so far; a tick counts by it
-	closing  *Session       // whose leases are ending right now
 	door     string         // that the command being applied came through; empty: nobody says
 	permit   *access.Permit // what the one who asks may do; nil: everything
 	asker    *access.Asker  // who asks for it; nil: nobody was proven to
@@ -294,7 +291,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 func (s *State) apply(c Command) (Answer, error) {
 	// Doors validate as well, but this log may hold what another version let through, and all
 	// replicas have to refuse the same.
-	if err := command.ValidateAt(c, s.level); err != nil {
+	if err := c.Validate(); err != nil {
 		return refusal(err), nil
 	}
 	if refused := s.crammed(c); refused != nil {
@@ -314,7 +311,7 @@ func (s *State) apply(c Command) (Answer, error) {
 	// An answer that says "nothing happened, send it again" is not remembered, or sending it
 	// again would only get that answer.
 	answer, err := s.decide(c)
-	if err == nil && (!s.atLeast(Level4) || answer.Err == nil || answer.Err.Code != leasehold.Unavailable) {
+	if err == nil && (answer.Err == nil || answer.Err.Code != leasehold.Unavailable) {
 		s.remember(c, answer) // what did not happen may be sent again
 	}
 	return answer, err
@@ -392,22 +389,16 @@ func (s *State) space(name string) *space {
 	return sp
 }
 
-// makeSpace returns a namespace and begins it if need be. Below level 4 namespaces stay
-// for ever, because their token counters must.
+// makeSpace returns a namespace and begins it if need be.
 func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 	if sp := s.space(name); sp != nil {
 		return sp, nil
 	}
-	if most := s.mostAllowed().Namespaces; s.atLeast(Level4) && s.spaces.Len() >= most {
+	if most := s.mostAllowed().Namespaces; s.spaces.Len() >= most {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the "+
 				"cap with leasehold cluster limits set",
 			name, s.spaces.Len(), most)}
-	}
-	if !s.atLeast(Level4) && s.spaces.Len() >= leasehold.MaxNamespaces {
-		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"namespace %q is new, and there are %d already, which is as many as there can be", name,
-			leasehold.MaxNamespaces)}
 	}
 	// A new namespace may be one that existed before, in the cluster that a backup was taken of
 	// or here before it was forgotten, so its tokens begin above all of those.

@@ -43,12 +43,6 @@ func (s *State) floor(sp *space, c *Claim) leasehold.Token {
 // it looked at, passing at most most that are over; the largest there is if nobody is alive.
 func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token, looked int) {
 	lowest = math.MaxUint64
-	if !s.atLeast(Level4) {
-		if senior := sp.senior(r); senior != nil {
-			lowest = senior.Token
-		}
-		return lowest, 1
-	}
 	sp.holders(r, func(holder *Claim) bool {
 		if _, _, over := s.over(sp, holder); over && looked < most {
 			looked++
@@ -64,9 +58,6 @@ func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token
 // tokens that are above it, by an earlier try or by grants, stay as they are.
 func (s *State) raiseTokens(c *RaiseTokens) Answer {
 	switch {
-	case !s.atLeast(Level4):
-		return refuse(leasehold.Refused, "raising tokens needs feature level %d, and the cluster is at %d: "+
-			"upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
 	case s.newestToken(c.Namespace) >= c.Above:
 		return Answer{} // and no namespace is begun for it
 	}

@@ -27,7 +27,7 @@ func written(t testing.TB, s *core.State) []byte {
 // reread returns what another server has that read a snapshot of a state.
 func reread(t testing.TB, s *core.State) *core.State {
 	t.Helper()
-	again, _, err := wire.ReadSnapshot(bytes.NewReader(written(t, s)))
+	again, _, err := wire.ReadSnapshotUpTo(nextLevel, bytes.NewReader(written(t, s)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func againstReread(t *testing.T, j journal) (err error) {
 		if i%8 == 0 && !bytes.Equal(written(t, one.State), bytesOfTwo) {
 			return fmt.Errorf("at %v they have\n%s\n%s", e.stamp, render(one.State), render(two.State))
 		}
-		if two.State, _, err = wire.ReadSnapshot(bytes.NewReader(bytesOfTwo)); err != nil {
+		if two.State, _, err = wire.ReadSnapshotUpTo(nextLevel, bytes.NewReader(bytesOfTwo)); err != nil {
 			return fmt.Errorf("at %v: %w", e.stamp, err)
 		}
 	}

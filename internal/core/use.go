@@ -19,9 +19,6 @@ const notReported = "its host reports without it"
 
 // reportUse takes over what a host says of its units.
 func (s *State) reportUse(c *ReportUse) Answer {
-	if failure := s.mayPool("reports of use"); failure != nil {
-		return Answer{Err: failure}
-	}
 	sp := s.space(c.Namespace)
 	if sp == nil || !sp.pools.Has(c.Resource) {
 		return refuse(leasehold.NotFound, "%s is no pool with hosts: say which units the host has first", c.Resource)

@@ -37,14 +37,11 @@ func (s *State) pulse(sp *space, c *Claim) (time.Duration, uint8) {
 	if c.Session == "" {
 		return c.TTL, c.Gap
 	}
-	session, ok := sp.sessions.Get(c.Session)
-	if left := sp.left(c.Session); !ok && left != nil {
-		return left.TTL, left.Gap
+	if session, ok := sp.sessions.Get(c.Session); ok {
+		return session.TTL, session.Gap
 	}
-	if !ok {
-		session = s.closing
-	}
-	return session.TTL, session.Gap
+	left := sp.left(c.Session)
+	return left.TTL, left.Gap
 }
 
 // learnWait records on a resource that a waiter gets its turn, and how long it waited.

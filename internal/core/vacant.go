@@ -11,18 +11,7 @@ import (
 // namespace that begins does so above those of all that were forgotten, since it may be one of
 // them.
 
-// beginTotals is what the raise to level 4 does: from there on, history has no order of all
-// namespaces; and when each has changed is known to those alone that saw it happen, so that
-// all begin from here.
-func (s *State) beginTotals() {
-	s.order = fifo[string]{}
-	s.spaces.Scan(func(_ string, sp *space) bool {
-		sp.changed = s.now
-		return true
-	})
-}
-
-// Totals is what a snapshot keeps of all namespaces together, from level 4 on.
+// Totals is what a snapshot keeps of all namespaces together.
 type Totals struct {
 	Caps leasehold.Caps // those that were set; 0: as they are by default
 	Set  bool           // a command did
@@ -56,9 +45,6 @@ func (sp *space) vacant(now Time) bool {
 // are vacant. How far it has come is part of the state and of snapshots: replicas must forget
 // at the same place in the log, since that decides where a namespace begins again.
 func (s *State) sweep() {
-	if !s.atLeast(Level4) {
-		return
-	}
 	idle := maxSweptIdle
 	for _, sp := range s.nextSpaces(min(maxSwept, s.spaces.Len())) {
 		if !sp.vacant(s.now) || s.rests(sp, &idle) {
@@ -157,15 +143,12 @@ func (s *State) revisionOf(sp *space) leasehold.Revision {
 
 // totalsPiece comes after what a state remembers of a backup.
 func (s *State) totalsPiece(yield func(Piece) bool) bool {
-	if !s.atLeast(Level4) {
-		return true
-	}
 	return yield(Piece{Value: &Totals{s.caps, s.capsSet, s.forgotten.token, s.forgotten.revision, s.swept}})
 }
 
 func (s *State) restoreTotals(t *Totals) error {
 	c := SetCaps{Caps: t.Caps}
-	if !s.atLeast(Level4) || s.spaces.Len() > 0 || t.Caps != (leasehold.Caps{}) && c.Validate() != nil ||
+	if s.spaces.Len() > 0 || t.Caps != (leasehold.Caps{}) && c.Validate() != nil ||
 		t.Set == (t.Caps == leasehold.Caps{}) {
 		return fmt.Errorf("snapshot has caps %+v that cannot be, or in the wrong place", t.Caps)
 	}

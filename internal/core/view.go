@@ -81,7 +81,6 @@ type Machine interface {
 	View(passed time.Duration) View
 	Check() error
 	Level() Level
-	Raise(to Level) error
 	FromBackup(how Restoration) (Restored, error)
 	LiftTokens(namespace string, above leasehold.Token) *leasehold.Error
 	NamesLarge(d leasehold.Digest) bool

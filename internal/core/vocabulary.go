@@ -132,8 +132,7 @@ const (
 	ByVersion = record.ByVersion
 	ByValue   = record.ByValue
 
-	Level3      = command.Level3
-	Level4      = command.Level4
+	Level1      = command.Level1
 	NewestLevel = command.NewestLevel
 	OldestLevel = command.OldestLevel
 )

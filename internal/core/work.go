@@ -1,8 +1,6 @@
 package core
 
 import (
-	"math"
-
 	"github.com/leasehold/leasehold"
 )
 
@@ -11,7 +9,7 @@ import (
 // in units that take about a microsecond on a small machine. It is never timed: all nodes must
 // come to the same count, or they would put off different things and no longer agree.
 //
-// From level 4 on an entry of the log has a budget. When it is spent, what can be done later
+// An entry of the log has a budget. When it is spent, what can be done later
 // becomes a chore, which ticks get done; a command that has not begun yet is answered with
 // Unavailable, which says that nothing happened and that it can be sent again. Renewals and
 // releases are always carried out.
@@ -56,9 +54,6 @@ func (w *work) spent() bool { return w.done >= w.most }
 
 // newWork is the budget of an entry.
 func (s *State) newWork() work {
-	if !s.atLeast(Level4) {
-		return work{most: math.MaxInt}
-	}
 	if s.smallWork > 0 {
 		return work{most: s.smallWork}
 	}

@@ -89,7 +89,7 @@ func newWorld(t testing.TB, given map[string]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); e.Level() < core.Level4; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); e.Level() < core.NewestLevel; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the server stays at level %d", e.Level())
 		}

@@ -266,7 +266,7 @@ type found struct {
 
 // read recovers what is on the disk, as the real one is recovered.
 func (d *disk) read() (found, error) {
-	start, state, roster := &walpb.Snapshot{}, core.NewAt(before.Newest), &replica.Roster{Cluster: "simulated"}
+	start, state, roster := &walpb.Snapshot{}, core.New(), &replica.Roster{Cluster: "simulated"}
 	for _, r := range d.log {
 		if r.mark == nil {
 			continue

@@ -38,7 +38,7 @@ func (w *World) beginSubjects() {
 // pickSubject lets a grip ask for something else than a plain resource, now and then.
 func (w *World) pickSubject(g *grip) {
 	s := w.Subjects
-	if s == (Subjects{}) || g.linked || g.client.level < core.Level4 {
+	if s == (Subjects{}) || g.linked {
 		return
 	}
 	n := w.random.IntN(100)

@@ -243,15 +243,6 @@ func (c *codec) oneOf(field string, p *uint8, among choice) {
 	c.at++
 }
 
-// how is a way to end. Some of them came with level 4, and bytes of an older level cannot have
-// them.
-func (c *codec) how(p *leasehold.How, among choice) {
-	if c.level != 0 && c.level < levelStated {
-		among.last = uint8(leasehold.WaitOver)
-	}
-	c.oneOf("how", (*uint8)(p), among)
-}
-
 // text is a length and that many bytes.
 func (c *codec) text(field string, p *string) {
 	if c.writing {
@@ -268,16 +259,13 @@ var (
 	elsewhere = choice{0, 1}
 )
 
-// content is the value of a record, which may be a large one from level 3 on.
+// content is the value of a record, which may be a large one.
 func (c *codec) content(field string, p *string, large **leasehold.Large) {
-	where, among := uint8(0), elsewhere
-	if c.level != 0 && c.level < levelValues {
-		among = inline
-	}
+	where := uint8(0)
 	if *large != nil {
 		where = 1
 	}
-	c.oneOf(field, &where, among)
+	c.oneOf(field, &where, elsewhere)
 	switch {
 	case c.fault != nil:
 	case where == 0:

@@ -140,20 +140,13 @@ var commandNames = [...]string{
 	kindDefineBackfill: "define backfill", kindTickShort: "tick short",
 }
 
-// commandLevel is the feature level that a kind of command came with.
+// commandLevel is the feature level that a kind of command came with: a newer one has its case
+// here.
 func commandLevel(kind uint64) uint64 {
 	switch kind {
-	case kindPutVersion, kindTxnVersions:
-		return levelValues
-	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
-		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker, kindPutLink, kindTxnNested,
-		kindAcquireSelect, kindDefineLimits, kindSetUnits, kindDrain, kindAcquireUnattended, kindPutTask,
-		kindFinishTask, kindAcquireTask, kindReportUse, kindDefineIdle, kindReserve, kindCancelReservation,
-		kindAcquireReserved, kindDefineStart, kindDefineBackfill, kindTickShort:
-		return levelStated
+	default:
+		return levelFirst
 	}
-	return levelFirst
 }
 
 // kindOf returns the number under which a command is written: the oldest kind that has all its

@@ -15,34 +15,9 @@
 // files in testdata/golden show each layout byte by byte, and hold it in place.
 //
 //	format 1, level 1   the first
-//	          level 2   states that were restored from a backup: record 14
-//	          level 3   large values, and former versions of records: commands 19 and
-//	                    20, records 15 and 16, values that are kept elsewhere
-//	          level 4   a state that says its level: the rules by which it decides; releases
-//	                    that withdraw: command 22; ids that were withdrawn: record 19;
-//	                    breaks of all who share a resource, or of a waiter only: command 26;
-//	                    how a waiter ends that needs more slots than there are; interventions;
-//	                    work that was put off: record 20;
-//	                    caps, and namespaces that are forgotten: command 21, records 17
-//	                    and 18; events stand by namespace; ids of foreign protocols:
-//	                    commands 23 to 25; the early end of a quarantine: command 29;
-//	                    holders that say more about themselves: command 33;
-//	                    notes with renewals: command 30; the door of a lease;
-//	                    changes of parts of a definition: command 27; sessions that are
-//	                    abandoned: command 28; who wanted a record and why: command 32;
-//	                    alarms that somebody has looked at: command 31; leases
-//	                    that may expire: commands 23 and 24; tokens that are raised
-//	                    above those of another store: command 34; who may do what, who
-//	                    asks and whose things are: commands 35 and 36, records 21 to 32;
-//	                    records that stand for leases: command 37, record 37;
-//	                    transactions in transactions, and searches in them: command 38;
-//	                    pools over several hosts, and limits of their units: commands 39 to
-//	                    42, records 38 to 41; tasks: commands 52 to 54, records 43 and 44;
-//	                    how units are used, and rules for idle leases: commands 47 and 48,
-//	                    records 46 to 49
 //
-// An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
-// state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
+// An entry has the least level that its commands need; a snapshot has that of its state, the
+// rules by which it decides.
 //
 // # Fields
 //
@@ -57,7 +32,7 @@
 //	text       unsigned length; so many bytes
 //	labels     unsigned count; for each a text key and a text value, keys ascending,
 //	           none empty, each once
-//	value      one byte, 0; a text. From level 3 on, in snapshots and where it is said,
+//	value      one byte, 0; a text. In snapshots and where it is said,
 //	           also one byte, 1; a large
 //	large      32 bytes, the SHA-256 of bytes that are kept elsewhere; unsigned, how many
 //	           they are
@@ -69,7 +44,7 @@
 // # Log entry
 //
 //	format     unsigned, 1
-//	level      unsigned, 1; 3 if it has a command of level 3, and only then
+//	level      unsigned, 1
 //	term       unsigned
 //	stamp      time
 //	wall       wall
@@ -99,7 +74,7 @@
 //	   7  change         text namespace, text id, text holder, text new id, request
 //	   8  break          text namespace, text id, text resource, unsigned token,
 //	                     duration period, flag remains, text by, text reason, request
-//	  26  break exact    level 4; as 8, flag all, flag waiting
+//	  26  break exact    as 8, flag all, flag waiting
 //	   9  tick           nothing
 //	  10  lead           unsigned node, text boot, duration offset
 //	  11  put record     text namespace, text path, value, text session,
@@ -114,77 +89,77 @@
 //	  17  undefine       text namespace, text path, text by, text reason, request
 //	  18  acknowledge    text namespace, text resource, unsigned token, text by,
 //	                     text reason, request
-//	  19  put version    level 3; as 11, with a value or a large, and after it
+//	  19  put version    as 11, with a value or a large, and after it
 //	                     unsigned from, signed keep; one of them is not as in 11
-//	  20  txn versions   level 3; as 13, with this in its ops; one of them is not as in 13
-//	  21  set caps       level 4; caps, flag if unset, text by, text reason
-//	  22  withdraw       level 4; text namespace, text id, text session, flag withdraw,
+//	  20  txn versions   as 13, with this in its ops; one of them is not as in 13
+//	  21  set caps       caps, flag if unset, text by, text reason
+//	  22  withdraw       text namespace, text id, text session, flag withdraw,
 //	                     request; one of the two is not as in 6
 //	  23  acquire foreign
-//	                     level 4; as 4, and then text foreign, flag may expire; one of
+//	                     as 4, and then text foreign, flag may expire; one of
 //	                     them is not empty
-//	  24  txn foreign    level 4; as 20, with a text foreign and a flag may expire after
+//	  24  txn foreign    as 20, with a text foreign and a flag may expire after
 //	                     each acquire, and one of them is not empty; its values may be
 //	                     as in 13
-//	  25  change foreign level 4; as 7, and then text foreign, which is not empty
-//	  27  define change  level 4; as 16, and then unsigned fields, flag keep slots,
+//	  25  change foreign as 7, and then text foreign, which is not empty
+//	  27  define change  as 16, and then unsigned fields, flag keep slots,
 //	                     unsigned if revision; one of them is not 0
 //	  28  abandon session
-//	                     level 4; as 3, for a holder that died
-//	  29  end quarantine level 4; unsigned base, text by, text reason
-//	  30  renew note     level 4; as 5, and then text note, which may be empty
+//	                     as 3, for a holder that died
+//	  29  end quarantine unsigned base, text by, text reason
+//	  30  renew note     as 5, and then text note, which may be empty
 //	  31  acknowledge alarm
-//	                     level 4; text namespace, alarm kind, text resource, text id,
+//	                     text namespace, alarm kind, text resource, text id,
 //	                     text session, unsigned order, text by, text reason, request
-//	  32  put reason     level 4; as 19, whose value may be as in 11, with text by and text
+//	  32  put reason     as 19, whose value may be as in 11, with text by and text
 //	                     reason before the request; one of the two is not empty
-//	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
+//	  33  change about   as 25, whose foreign may be empty, and then text holder,
 //	                     text reason, labels
-//	  34  raise tokens   level 4; text namespace, unsigned above, text by, text reason
-//	  35  change access  level 4; text… tokens, text… roles, text… bindings, text… quotas,
+//	  34  raise tokens   text namespace, unsigned above, text by, text reason
+//	  35  change access  text… tokens, text… roles, text… bindings, text… quotas,
 //	                     text… issuers, text… certificates to remove; token…, role…,
 //	                     binding…, quota…, issuer…, certificate…, flag replace, flag off,
 //	                     unsigned if revision, text by, text reason
-//	  36  asker          level 4, no command: flag system; if 0, text principal,
+//	  36  asker          no command: flag system; if 0, text principal,
 //	                     text… groups, text token
 //
-//	  37  put link       level 4; as 32, whose by and reason may be empty, and after the
+//	  37  put link       as 32, whose by and reason may be empty, and after the
 //	                     request link?, flag keep link; one of the two is there
-//	  38  txn nested     level 4; as 24, in which nothing need be foreign, with a flag range and
+//	  38  txn nested     as 24, in which nothing need be foreign, with a flag range and
 //	                     a text to after each compare and what is new after each op; one
 //	                     of these is there. No list has more than 128 parts
-//	  39  acquire select level 4; as 23, in which nothing need be foreign, then select?, and
+//	  39  acquire select as 23, in which nothing need be foreign, then select?, and
 //	                     select? for each of the further resources; one of them is there
-//	  40  define limits  level 4; as 27, limit…, of which there is one
-//	  41  set units      level 4; text namespace, text resource, text host, host unit…,
+//	  40  define limits  as 27, limit…, of which there is one
+//	  41  set units      text namespace, text resource, text host, host unit…,
 //	                     text by, text reason, request
-//	  42  drain          level 4; text namespace, text resource, text… units, text why,
+//	  42  drain          text namespace, text resource, text… units, text why,
 //	                     text by, request
 //	  50  acquire unattended
-//	                     level 4; as 23, in which nothing need be foreign and pick is 3, then
+//	                     as 23, in which nothing need be foreign and pick is 3, then
 //	                     select?, and select? for each of the further resources
-//	  52  put task       level 4; text namespace, text path, text value, signed priority,
+//	  52  put task       text namespace, text path, text value, signed priority,
 //	                     signed attempts, text by, request
-//	  53  finish task    level 4; text namespace, text id, unsigned token, flag failed,
+//	  53  finish task    text namespace, text id, unsigned token, flag failed,
 //	                     text result, text session, request
-//	  54  acquire task   level 4; as 23, in which nothing need be foreign
-//	  47  report use     level 4; text namespace, text resource, text host, unit report…,
+//	  54  acquire task   as 23, in which nothing need be foreign
+//	  47  report use     text namespace, text resource, text host, unit report…,
 //	                     text by, request
-//	  48  define idle    level 4; as 27, limit…, duration idle, duration idle release; one
+//	  48  define idle    as 27, limit…, duration idle, duration idle release; one
 //	                     of the two is not 0
-//	  43  reserve        level 4; text namespace, text id, text resource, signed slots,
+//	  43  reserve        text namespace, text id, text resource, signed slots,
 //	                     select?, text holder, text reason, wall from or 0,
 //	                     duration length, rule?, wall… starts, wall after or 0,
 //	                     wall to or 0, request
 //	  44  cancel reservation
-//	                     level 4; text namespace, text id, text by, text reason, request
+//	                     text namespace, text id, text by, text reason, request
 //	  45  acquire reserved
-//	                     level 4; as 23, then select? of the first resource and of each of
+//	                     as 23, then select? of the first resource and of each of
 //	                     the others, text reservation, which is not empty
-//	  46  define start   level 4; as 27, limit…, duration idle, duration idle release,
+//	  46  define start   as 27, limit…, duration idle, duration idle release,
 //	                     at start, which is not 0
 //	  57  define backfill
-//	                     level 4; as 46, in which at start may be 0: with backfill
+//	                     as 46, in which at start may be 0: with backfill
 //	  58  tick short     nothing: a tick while room is short on the disk of a server
 //
 //	rule                 text zone, days (bit 0 is Sunday), duration at, duration length,
@@ -231,8 +206,7 @@
 //
 //	magic      the line "leasehold snapshot", with its newline
 //	format     unsigned, 1
-//	level      unsigned, 1; 2 if there is a record of kind 14; 3 if the state ever had what
-//	           came with that
+//	level      unsigned, that of the state
 //
 // and for each record, in the order of core.State.Pieces,
 //
@@ -252,12 +226,12 @@
 //	   2  namespace      unsigned token, unsigned revision, unsigned arrivals,
 //	                     unsigned lost revision, unsigned lost n
 //	   3  session        text id, duration ttl, labels, wall opened, time expires,
-//	                     unsigned sequence, unsigned gap; from level 4 on, touched?
+//	                     unsigned sequence, unsigned gap, touched?
 //	   4  resource       text path, text claim, signed waiting, unsigned idle, more?
 //	   5  claim          text id, text resource, text holder, text session,
 //	                     duration ttl, unsigned token, time since, wall since,
 //	                     unsigned revision, time expires, unsigned slots,
-//	                     unsigned gap, unsigned long, flag overdue, from level 4 on
+//	                     unsigned gap, unsigned long, flag overdue,
 //	                     flag native, wait?, terms?
 //	   6  ended claim    text id, text resource, text holder, unsigned token, how,
 //	                     time at, text next
@@ -270,88 +244,88 @@
 //	                     if the kind is put or deleted: record? now, record? before;
 //	                     if it is ended or changed: hold?;
 //	                     if it is alarmed or alarm cleared: alarm kind, before these;
-//	                     from level 4 on, text foreign
+//	                     text foreign
 //	  10  record         text path, value, unsigned create, unsigned mod,
-//	                     unsigned version, text session, unsigned token; from level 4 on,
+//	                     unsigned version, text session, unsigned token,
 //	                     text lease
 //	  11  outcome        as 8, and then record?, txn?; one of them is there
 //	  12  definition     as above
 //	  13  alarm          alarm kind, text resource, text id, text holder,
 //	                     unsigned token, text session, unsigned order, wall since,
 //	                     time last, wall last, signed count, text text, signed limit;
-//	                     from level 4 on, flag quiet
+//	                     flag quiet
 //	  14  restored       unsigned base, wall of the backup, duration quarantine,
 //	                     time until, flag over, text namespace, text path
-//	  15  shelf          level 3; text path, signed keep, time deleted, wall written or 0,
+//	  15  shelf          text path, signed keep, time deleted, wall written or 0,
 //	                     text holder
-//	  16  version        level 3; text path, value, unsigned revision, unsigned create,
+//	  16  version        text path, value, unsigned revision, unsigned create,
 //	                     unsigned version, moment written, text holder, text session,
 //	                     unsigned token, flag deleted
-//	  17  totals         level 4, always; caps, flag set, unsigned token, unsigned revision,
+//	  17  totals         always; caps, flag set, unsigned token, unsigned revision,
 //	                     text swept
 //	  18  namespace changed
-//	                     level 4; as 2, and then time changed, which is not 0
-//	  19  withdrawn id   level 4; text session, text id
-//	  20  chore          level 4; chore kind, text name, unsigned order, text path, left?
-//	  21  policy         level 4; unsigned revision
+//	                     as 2, and then time changed, which is not 0
+//	  19  withdrawn id   text session, text id
+//	  20  chore          chore kind, text name, unsigned order, text path, left?
+//	  21  policy         unsigned revision
 //	  22  token, 23 role, 24 binding, 25 quota, 26 issuer, 27 certificate
-//	                     level 4; as in command 35
-//	  28  owned session  level 4; as 3, owner
-//	  29  claim owner    level 4; text id, owner
+//	                     as in command 35
+//	  28  owned session  as 3, owner
+//	  29  claim owner    text id, owner
 //	  30  owned ended claim
-//	                     level 4; as 6, owner
+//	                     as 6, owner
 //	  31  owned ended session
-//	                     level 4; as 7, owner
-//	  32  record owner   level 4; text path, owner
-//	  37  mirror         level 4; text resource, text prefix
-//	  38  pool unit      level 4; text pool, text host, text name, labels, text unfit,
+//	                     as 7, owner
+//	  32  record owner   text path, owner
+//	  37  mirror         text resource, text prefix
+//	  38  pool unit      text pool, text host, text name, labels, text unfit,
 //	                     text drained, flag removed, text holder, time freed
-//	  39  select claim   level 4; as 5, select
+//	  39  select claim   as 5, select
 //	  40  limits definition
-//	                     level 4; as 12, limit…, of which there is one
-//	  41  limits outcome level 4; as 8, limit… of the definition, of which there is one
-//	  42  kind           level 4; text resource, text name, text recent
-//	  43  task           level 4; text path, task state (1 todo, 2 doing, 3 done, 4 failed),
+//	                     as 12, limit…, of which there is one
+//	  41  limits outcome as 8, limit… of the definition, of which there is one
+//	  42  kind           text resource, text name, text recent
+//	  43  task           text path, task state (1 todo, 2 doing, 3 done, 4 failed),
 //	                     signed priority, signed attempts, signed max attempts, text lease,
 //	                     text holder, unsigned token, text result, moment changed,
 //	                     unsigned order
-//	  44  task claim     level 4; as 5, of a task or of who waits for one
-//	  46  unit use       level 4; text pool, text unit, time at, signed percent,
+//	  44  task claim     as 5, of a task or of who waits for one
+//	  46  unit use       text pool, text unit, time at, signed percent,
 //	                     signed memory, (signed pid, text user, text name)…, time idle,
 //	                     time asked, duration busy, duration unused
 //	  47  idle definition
-//	                     level 4; as 12, limit…, duration idle, duration idle release; one
+//	                     as 12, limit…, duration idle, duration idle release; one
 //	                     of the two is not 0
-//	  48  idle outcome   level 4; as 8, with what 47 adds to the definition
-//	  49  used event     level 4; as 9, duration busy, duration idle of the hold, of which
+//	  48  idle outcome   as 8, with what 47 adds to the definition
+//	  49  used event     as 9, duration busy, duration idle of the hold, of which
 //	                     one is not 0, owner?
-//	  50  calendar       level 4; wall date, if there is a record of kind 51
-//	  51  reservation    level 4; text id, text resource, text holder, text reason,
+//	  50  calendar       wall date, if there is a record of kind 51
+//	  51  reservation    text id, text resource, text holder, text reason,
 //	                     unsigned slots, select?, wall from, wall until, text series,
 //	                     owner?, text… units, flag told, flag begun, wall claim by or 0,
 //	                     text lease, wall over or 0, text why
-//	  52  series         level 4; text id, text resource, text holder, text reason,
+//	  52  series         text id, text resource, text holder, text reason,
 //	                     unsigned slots, select?, rule, wall expanded, owner?
-//	  53  reserved claim level 4; as 5, select?, text reservation
+//	  53  reserved claim as 5, select?, text reservation
 //	  54  start definition
-//	                     level 4; as 12, limit…, duration idle, duration idle release,
+//	                     as 12, limit…, duration idle, duration idle release,
 //	                     at start, which is not 0
-//	  55  start outcome  level 4; as 8, and then of the definition as in 54
+//	  55  start outcome  as 8, and then of the definition as in 54
 //	  60  backfill definition
-//	                     level 4; as 54, in which at start may be 0: with backfill
+//	                     as 54, in which at start may be 0: with backfill
 //	  61  backfill outcome
-//	                     level 4; as 8, and then of the definition as in 60
+//	                     as 8, and then of the definition as in 60
 //
 //	owner                text principal, which is not empty, text group
 //
 //	left                 duration ttl, unsigned gap, how, time at, signed leases,
 //	                     text resource, text holder
 //	txn                  flag succeeded, unsigned revision, result…
-//	result               record?, signed deleted, lease?, lease… also; from level 4 on,
+//	result               record?, signed deleted, lease?, lease… also,
 //	                     waiter?, txn? nested
 //	touched              unsigned interventions, text… intervened
 //	ending               text id, text holder, unsigned token, how, text by,
-//	                     text reason, wall; from level 4 on, text foreign, duration ttl
+//	                     text reason, wall, text foreign, duration ttl
 //	hold                 if the kind is changed: text id, text holder, unsigned token;
 //	                     then moment since, moment until, duration waited
 //	more                 ending? last, rest…, shares?, usual?
@@ -364,7 +338,7 @@
 //	                     duration hold limit, duration expected, time break at,
 //	                     text break by, text break reason, text… units,
 //	                     ending? after, duration waited, wall changed or 0;
-//	                     from level 4 on, text foreign, flag may expire, text door,
+//	                     text foreign, flag may expire, text door,
 //	                     text note, wall noted or 0, face?
 //	face                 text path, flag stays, flag made
 //	lease                text namespace, text resource, text id, text holder, labels,
@@ -372,18 +346,18 @@
 //	                     unsigned floor, signed slots, text… units, duration ttl,
 //	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
-//	                     unsigned revision, shown ending? after; from level 4 on,
+//	                     unsigned revision, shown ending? after,
 //	                     unsigned interventions, text foreign, text door, text note,
 //	                     moment noted
 //	shown ending         as ending, with a moment instead of wall
 //	session              text namespace, text id, duration ttl, labels,
 //	                     duration remaining, moment opened, moment expires,
-//	                     signed claims; from level 4 on, unsigned interventions,
+//	                     signed claims, unsigned interventions,
 //	                     text… intervened
 //	waiter               text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, signed slots, signed priority,
 //	                     signed position, moment since, moment until,
-//	                     duration forecast; from level 4 on, text foreign
+//	                     duration forecast, text foreign
 //	error                code, text message, lease?, signed waiting, signed position,
 //	                     duration forecast, step… cycle
 //	step                 text holder, text resource

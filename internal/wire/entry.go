@@ -19,14 +19,9 @@ const (
 	Level  = uint64(core.NewestLevel) // which kinds, fields and enumerations there are
 )
 
-// What is written has the least level that it needs, so that an older server reads everything
-// that it could understand.
-const (
-	levelFirst    = 1
-	levelRestored = 2 // states that were restored from a backup
-	levelValues   = 3 // large values, and former versions of records
-	levelStated   = 4 // states that say their level; interventions, withdrawn ids, caps
-)
+// levelFirst is the level of an entry that needs no newer one: an entry has the least level that
+// its commands need.
+const levelFirst = uint64(core.Level1)
 
 // The largest entry that is accepted. What an engine makes of its batches is far
 // smaller.
@@ -59,7 +54,7 @@ type Header struct {
 func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	start := len(b)
 	c := codec{writing: true, b: b}
-	count, level := uint64(len(e.Commands)), uint64(levelFirst)
+	count, level := uint64(len(e.Commands)), levelFirst
 	for _, command := range e.Commands {
 		level = max(level, commandLevel(kindOf(command)))
 	}
@@ -87,7 +82,7 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 // their origins and askers, when they arrived. They are copied as they are: nothing is encoded a second
 // time while everybody waits for the entry.
 func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
-	size, level := maxHeader, uint64(levelFirst)
+	size, level := maxHeader, levelFirst
 	for _, command := range commands {
 		size += len(command)
 		level = max(level, encodedLevel(command))

@@ -167,7 +167,7 @@ func TestGoldenSnapshotOfVersions(t *testing.T) {
 	}
 }
 
-// A state that was restored is the first that needs level 2.
+// The same of a state that was restored.
 func TestGoldenRestoredSnapshot(t *testing.T) {
 	state := restoredWorld(t)
 	b := golden(t, "snapshot-restored", "A snapshot of a state that was restored from a backup, in its quarantine.", snapshotPieces(t, write(t, state)))

@@ -45,28 +45,13 @@ type Summary struct {
 func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
 	out.b = append(out.b, magic...)
-	_ = out.version("snapshot", levelOf(s), Level) // only reading it can fail
+	_ = out.version("snapshot", uint64(s.Level()), Level) // only reading it can fail
 	for r := range s.Pieces() {
 		if err := out.write(r); err != nil {
 			return Summary{}, err
 		}
 	}
 	return out.finish()
-}
-
-// levelOf returns the level that a state is written in: its own; or, below level 4, where
-// states do not say their level, the least that it needs.
-func levelOf(s *core.State) uint64 {
-	_, restored := s.Restored()
-	switch {
-	case s.Level() > core.Level3:
-		return uint64(s.Level())
-	case s.HasValues():
-		return levelValues
-	case restored:
-		return levelRestored
-	}
-	return levelFirst
 }
 
 type snapshotWriter struct {
@@ -173,9 +158,6 @@ func ReadSnapshotUpTo(newest core.Level, r io.Reader) (*core.State, Summary, err
 		return nil, Summary{}, malformed("snapshot is malformed in record %d, before byte %d: %v", in.sum.Records,
 			in.sum.Bytes, err)
 	}
-	if in.level >= levelValues {
-		state.HadValues()
-	}
 	// The last doubt is whether the records fit together. If the state writes the very same
 	// bytes, nothing was read twice, ignored or out of place.
 	again, err := WriteSnapshot(io.Discard, state)
@@ -268,7 +250,7 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	c.record(f.kind, record.Value)
 	c.end()
 	if head, ok := record.Value.(*core.Head); ok {
-		head.Level = max(core.Level(r.level), core.Level3)
+		head.Level = core.Level(r.level)
 	}
 	if c.fault != nil {
 		return core.Piece{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))

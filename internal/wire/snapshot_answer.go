@@ -8,8 +8,7 @@ import (
 )
 
 // Answers that are remembered, so that a request which is sent again gets the first one. Each
-// part of an answer may be missing, and most are. Fields that came with level 4 follow the
-// others, in states that are at that level.
+// part of an answer may be missing, and most are.
 
 // outcome is the answer that a request got, with the parts that the first release knew.
 func (c *codec) outcome(v *core.Outcome) {
@@ -62,27 +61,23 @@ func (c *codec) lease(v *leasehold.Lease) {
 	if present(c, "after", &v.After) {
 		c.shownEnding(v.After)
 	}
-	if c.level >= levelStated {
-		c.unsigned("interventions", &v.Interventions)
-		c.text("foreign", &v.Foreign)
-		c.text("door", &v.Door)
-		c.text("note", &v.Note)
-		c.moment("noted", &v.Noted)
-	}
+	c.unsigned("interventions", &v.Interventions)
+	c.text("foreign", &v.Foreign)
+	c.text("door", &v.Door)
+	c.text("note", &v.Note)
+	c.moment("noted", &v.Noted)
 }
 
 func (c *codec) shownEnding(v *leasehold.Ending) {
 	c.text("id", &v.ID)
 	c.text("holder", &v.Holder)
 	c.token("token", &v.Token)
-	c.how(&v.How, hows)
+	c.oneOf("how", (*uint8)(&v.How), hows)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.moment("at", &v.At)
-	if c.level >= levelStated {
-		c.text("foreign", &v.Foreign)
-		c.duration("ttl", &v.TTL)
-	}
+	c.text("foreign", &v.Foreign)
+	c.duration("ttl", &v.TTL)
 }
 
 func (c *codec) session(v *leasehold.Session) {
@@ -94,10 +89,8 @@ func (c *codec) session(v *leasehold.Session) {
 	c.moment("opened", &v.Opened)
 	c.moment("expires", &v.Expires)
 	c.number("claims", &v.Claims)
-	if c.level >= levelStated {
-		c.unsigned("interventions", &v.Interventions)
-		c.names("intervened", &v.Intervened)
-	}
+	c.unsigned("interventions", &v.Interventions)
+	c.names("intervened", &v.Intervened)
 }
 
 func (c *codec) waiter(v *leasehold.Waiter) {
@@ -114,9 +107,7 @@ func (c *codec) waiter(v *leasehold.Waiter) {
 	c.moment("since", &v.Since)
 	c.moment("until", &v.Until)
 	c.duration("forecast", &v.Forecast)
-	if c.level >= levelStated {
-		c.text("foreign", &v.Foreign)
-	}
+	c.text("foreign", &v.Foreign)
 	c.noForecastError(v.ForecastError)
 }
 
@@ -184,9 +175,6 @@ func (c *codec) txnAnswer(v *core.TxnAnswer, depth int) {
 		// whole pages for ten minutes.
 		if r.Page != nil || r.Before != nil {
 			c.fail("page", "what was read is not remembered")
-		}
-		if c.level < levelStated {
-			return
 		}
 		if present(c, "result waiter", &r.Waiter) {
 			c.waiter(r.Waiter)

@@ -13,11 +13,9 @@ func (c *codec) coreSession(v *core.Session) {
 	c.time("expires", &v.Expires)
 	c.unsigned("sequence", &v.Sequence)
 	c.unsigned8("gap", &v.Gap)
-	if c.level >= levelStated {
-		if present(c, "touched", &v.Touched) {
-			c.unsigned("interventions", &v.Touched.Count)
-			c.names("intervened", &v.Touched.IDs)
-		}
+	if present(c, "touched", &v.Touched) {
+		c.unsigned("interventions", &v.Touched.Count)
+		c.names("intervened", &v.Touched.IDs)
 	}
 }
 
@@ -38,9 +36,7 @@ func (c *codec) claim(v *core.Claim) {
 	c.unsigned8("gap", &v.Gap)
 	c.unsigned8("long", &v.Long)
 	c.flag("overdue", &v.Overdue)
-	if c.level >= levelStated {
-		c.flag("native", &v.Native)
-	}
+	c.flag("native", &v.Native)
 	if present(c, "wait", &v.Wait) {
 		c.wait(v.Wait)
 	}
@@ -73,17 +69,15 @@ func (c *codec) terms(v *core.Terms) {
 	}
 	c.duration("waited", &v.Waited)
 	c.signed("changed wall", &v.ChangedWall)
-	if c.level >= levelStated {
-		c.text("foreign", &v.Foreign)
-		c.flag("may expire", &v.MayExpire)
-		c.text("door", &v.Door)
-		c.text("note", &v.Note)
-		c.signed("noted wall", &v.NotedWall)
-		if present(c, "face", &v.Face) {
-			c.text("face path", &v.Face.Path)
-			c.flag("face stays", &v.Face.Stay)
-			c.flag("face made", &v.Face.Made)
-		}
+	c.text("foreign", &v.Foreign)
+	c.flag("may expire", &v.MayExpire)
+	c.text("door", &v.Door)
+	c.text("note", &v.Note)
+	c.signed("noted wall", &v.NotedWall)
+	if present(c, "face", &v.Face) {
+		c.text("face path", &v.Face.Path)
+		c.flag("face stays", &v.Face.Stay)
+		c.flag("face made", &v.Face.Made)
 	}
 }
 
@@ -94,13 +88,13 @@ func (c *codec) endedClaim(v *core.EndedClaim) {
 	c.text("resource", &v.Resource)
 	c.text("holder", &v.Holder)
 	c.token("token", &v.Token)
-	c.how(&v.How, hows)
+	c.oneOf("how", (*uint8)(&v.How), hows)
 	c.time("at", &v.At)
 	c.text("next", &v.Next)
 }
 
 func (c *codec) endedSession(v *core.EndedSession) {
 	c.text("id", &v.ID)
-	c.how(&v.How, hows)
+	c.oneOf("how", (*uint8)(&v.How), hows)
 	c.time("at", &v.At)
 }

@@ -18,7 +18,7 @@ func (c *codec) event(v *leasehold.Event) {
 	c.revision("revision", &v.Revision)
 	c.unsigned32("n", &v.N)
 	c.oneOf("kind", (*uint8)(&v.Kind), kinds)
-	c.how(&v.How, maybeHow)
+	c.oneOf("how", (*uint8)(&v.How), maybeHow)
 	c.moment("at", &v.At)
 	c.moment("until", &v.Until)
 	c.text("resource", &v.Resource)
@@ -52,9 +52,7 @@ func (c *codec) event(v *leasehold.Event) {
 	} else if v.Hold != nil {
 		c.fail("hold", "the event ends none")
 	}
-	if c.level >= levelStated {
-		c.text("foreign", &v.Foreign)
-	}
+	c.text("foreign", &v.Foreign)
 }
 
 // hold is the hold that an event ended. Whose it was is in the event already, unless the holder

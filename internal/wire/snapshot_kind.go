@@ -1,19 +1,12 @@
 package wire
 
-// recordLevel is the feature level that a kind of record came with.
+// recordLevel is the feature level that a kind of record came with: a newer one has its case
+// here.
 func recordLevel(kind uint64) uint64 {
 	switch kind {
-	case kindRestored:
-		return levelRestored
-	case kindShelf, kindVersion:
-		return levelValues
-	case kindMark, kindChore, kindTotals, kindSpaceChanged:
-		return levelStated
+	default:
+		return levelFirst
 	}
-	if kind >= kindPolicy {
-		return levelStated
-	}
-	return levelFirst
 }
 
 // ofNoSpace reports whether records of a kind belong to the whole state.

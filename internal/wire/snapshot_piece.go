@@ -410,9 +410,7 @@ func (c *codec) alarm(v *core.Alarm) {
 	c.number("count", &v.Count)
 	c.text("text", &v.Text)
 	c.number("limit", &v.Limit)
-	if c.level >= levelStated {
-		c.flag("quiet", &v.Quiet)
-	}
+	c.flag("quiet", &v.Quiet)
 }
 
 // namedValue is a record of the dictionary.
@@ -424,7 +422,5 @@ func (c *codec) namedValue(v *leasehold.Record) {
 	c.unsigned("version", &v.Version)
 	c.text("session", &v.Session)
 	c.token("token", &v.Token)
-	if c.level >= levelStated {
-		c.text("lease", &v.Lease)
-	}
+	c.text("lease", &v.Lease)
 }

@@ -93,12 +93,10 @@ func (c *codec) ending(v *core.Ending) {
 	c.text("id", &v.ID)
 	c.text("holder", &v.Holder)
 	c.token("token", &v.Token)
-	c.how(&v.How, hows)
+	c.oneOf("how", (*uint8)(&v.How), hows)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.signed("wall", &v.Wall)
-	if c.level >= levelStated {
-		c.text("foreign", &v.Foreign)
-		c.duration("ttl", &v.TTL)
-	}
+	c.text("foreign", &v.Foreign)
+	c.duration("ttl", &v.TTL)
 }

@@ -236,9 +236,6 @@ func TestRefusedSnapshots(t *testing.T) {
 	ended := func(records string, n byte) string {
 		return string(reseal(append([]byte(head+records), 0, 5, n, 0, 0, 0, 0)))
 	}
-	later := func(records string, n byte) string { // at the level of restored states
-		return string(reseal(append([]byte(magic+"\x01\x02"+records), 0, 5, n, 0, 0, 0, 0)))
-	}
 	for _, c := range []struct {
 		name  string
 		bytes string
@@ -249,11 +246,9 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"another file", "PK\x03\x04 and so on, for long enough", ErrMalformed, "this is not a snapshot"},
 		{"a short other file", "PK", ErrMalformed, "this is not a snapshot"},
 		{"a newer format", magic + "\x02\x01", ErrUnknown, "snapshot has format 2, and formats up to 1 are known here: this server is too old for it"},
-		{"a newer level", magic + "\x01\x07", ErrUnknown, "snapshot has feature level 7"},
-		{"a higher level than it needs", later(first, 1), ErrMalformed, "would be written differently"},
-		{"a lower level than it needs", ended(first+restored, 2), ErrMalformed, "there is none at feature level 1"},
-		{"restored twice", later(first+restored+restored, 3), ErrMalformed, "twice"},
-		{"restored in the wrong place", later(first+space+restored, 3), ErrMalformed, "would be written differently"},
+		{"a newer level", magic + "\x01\x07", ErrUnknown, "snapshot has feature level 7, and levels up to 1 are known here"},
+		{"restored twice", ended(first+restored+restored, 3), ErrMalformed, "twice"},
+		{"restored in the wrong place", ended(first+space+restored, 3), ErrMalformed, "would be written differently"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
 		{"a newer record", ended(first+"\x3a\x00", 2), ErrUnknown, "snapshot has a record of kind 58 at byte 31, and kinds up to "},
@@ -269,8 +264,6 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"a namespace that is not begun", ended(first+same, 2), ErrMalformed, "namespace: it is missing"},
 		{"another that is not begun", ended(first+space+"\x07\x06\x01a\x01s\x01\x00", 3), ErrMalformed, "namespace: it has no head"},
 		{"an id that ended in two ways", ended(first+space+same+"\x06\x09\x00\x01i\x00\x00\x00\x02\x00\x00", 4), ErrMalformed, `the end of lease "i" twice`},
-		{"a shelf before there were any", ended(first+space+"\x0f\x07\x00\x01a\x02\x02\x00\x00", 3), ErrMalformed, "it has a record of kind 15 at byte 40, and there is none at feature level 1"},
-		{"a large value before there were any", ended(first+space+"\x0a\x04\x00\x01a\x01", 3), ErrMalformed, "value: 1 is none of 0 to 0"},
 		{"a record that goes on", ended(first+"\x02\x08\x01b\x00\x00\x00\x00\x00\x00", 2), ErrMalformed, "record 2 (namespace) is malformed at byte 40, end: 1 bytes follow"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

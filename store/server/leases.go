@@ -78,29 +78,9 @@ func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal
 	return answers, nil
 }
 
-// Release releases leases, and withdraws waiters.
+// Release releases leases, and withdraws waiters. Without the session it would count as an
+// intervention.
 func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
-	return s.once(ctx, func(ctx context.Context, server *v1.Caller) error {
-		if r.Withdraw && server.Level() == 0 && len(r.Leases) > 0 {
-			// No answer has told the level yet, and without a mark the acquire could be granted later.
-			if _, err := server.Resource(ctx, r.Leases[0].Resource, 1); v1.Transient(err) {
-				return err
-			}
-		}
-		if server.Level() >= v1.LevelMany {
-			return releaseMany(ctx, server, r)
-		}
-		var failures []error
-		for _, ref := range r.Leases {
-			failures = append(failures, server.Release(ctx, v1.ReleaseRequest{ID: ref.ID}))
-		}
-		return errors.Join(failures...)
-	})
-}
-
-// releaseMany releases leases of a server that takes many ids at once. Without the session the
-// release would count as an intervention.
-func releaseMany(ctx context.Context, server *v1.Caller, r store.ReleaseRequest) error {
 	request := v1.ReleaseRequest{Session: r.Session, Withdraw: r.Withdraw}
 	if len(r.Leases) == 1 && !r.Withdraw {
 		request.ID = r.Leases[0].ID
@@ -109,7 +89,9 @@ func releaseMany(ctx context.Context, server *v1.Caller, r store.ReleaseRequest)
 			request.IDs = append(request.IDs, ref.ID)
 		}
 	}
-	return server.Release(ctx, request)
+	return s.once(ctx, func(ctx context.Context, server *v1.Caller) error {
+		return server.Release(ctx, request)
+	})
 }
 
 // Break ends a lease as an operator.
@@ -154,20 +136,11 @@ func (s *Store) Ask(ctx context.Context, m store.Message) error {
 	})
 }
 
-// DefineUnits names the slots of a resource, and keeps the rest of its definition where the server
-// can.
+// DefineUnits names the slots of a resource, and keeps the rest of its definition.
 func (s *Store) DefineUnits(ctx context.Context, resource string, units []string, by, key string) error {
 	return s.once(ctx, func(ctx context.Context, server *v1.Caller) error {
-		_, err := server.Definition(ctx, resource) // and its answer tells the level
-		switch {
-		case err != nil && !errors.Is(err, leasehold.ErrNotFound):
-			return err
-		case server.Level() >= v1.LevelChange:
-			change := v1.DefinitionChange{Units: v1.To(units), By: by, Replace: true}
-			_, err = server.ChangeDefinition(ctx, resource, change, v1.WithKey(key))
-		default:
-			_, err = server.Define(ctx, resource, v1.DefinitionRequest{Units: units, By: by})
-		}
+		change := v1.DefinitionChange{Units: v1.To(units), By: by, Replace: true}
+		_, err := server.ChangeDefinition(ctx, resource, change, v1.WithKey(key))
 		return err
 	})
 }

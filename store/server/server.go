@@ -75,14 +75,8 @@ func (s *Store) Close() error {
 // Endpoints returns the number of servers: that many attempts in a row need no pause.
 func (s *Store) Endpoints() int { return s.servers.Count() }
 
-// MaxReleases returns how many leases one Release should have: servers of an old level take them one
-// by one.
-func (s *Store) MaxReleases() int {
-	if s.servers.Level() < v1.LevelMany {
-		return 1
-	}
-	return v1.MaxReleases
-}
+// MaxReleases returns how many leases one Release should have.
+func (s *Store) MaxReleases() int { return v1.MaxReleases }
 
 // PingWithin makes connections be checked often enough for leases of a TTL.
 func (s *Store) PingWithin(ttl time.Duration) { s.servers.PingWithin(ttl) }

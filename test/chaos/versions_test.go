@@ -14,6 +14,9 @@ import (
 	"github.com/leasehold/leasehold/test/process"
 )
 
+// The newest level that the newest release knows, and that this tree knows.
+const oldLevel, newLevel = 1, 2
+
 // Servers of the newest release are upgraded to this tree under the load of chaos, go back, are
 // upgraded again, and the level is raised: what clients were told is true all the while, and
 // servers of both versions have the same state. How each server ends, and which one is stopped
@@ -32,7 +35,7 @@ func TestTwoVersionsAtOnce(t *testing.T) {
 			trouble.swap(c.at(i), binary)
 			c.agree()
 		}
-		c.levelIs(3)
+		c.levelIs(oldLevel)
 	}
 	c.ask("the level is raised", func(ctx context.Context, caller *v1.Caller) error {
 		_, err := caller.UpgradeCluster(ctx)
@@ -40,7 +43,7 @@ func TestTwoVersionsAtOnce(t *testing.T) {
 	})
 	trouble.killLeader()
 	c.ready()
-	c.levelIs(4)
+	c.levelIs(newLevel)
 	l.settle()
 	c.agree()
 	t.Log(c.report)

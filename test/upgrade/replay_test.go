@@ -3,11 +3,8 @@
 package upgrade
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,7 +36,7 @@ func TestBothVersionsReplayTheSameState(t *testing.T) {
 	s.data = copyData(t, s.data)
 	s.start(tree)
 	s.ready()
-	wantLevel(t, s, 3)
+	wantLevel(t, s, oldLevel)
 	everything(t, s, "tree")
 	s.end(syscall.SIGKILL)
 	sameReplay(t, old, tree, s.data)
@@ -51,17 +48,17 @@ func TestBothVersionsReplayTheSameState(t *testing.T) {
 
 	s.start(tree)
 	s.ready()
-	wantLevel(t, s, 3)
+	wantLevel(t, s, oldLevel)
 	if out, ok := run(t, tree, "cluster", "upgrade", "--server", s.url()); !ok {
 		t.Fatalf("cluster upgrade: %s", out)
 	}
-	wantLevel(t, s, 4)
+	wantLevel(t, s, newLevel)
 	everything(t, s, "raised")
 	s.end(syscall.SIGKILL)
 	check(t, tree, s.data)
 	s.start(tree)
 	s.ready()
-	wantLevel(t, s, 4)
+	wantLevel(t, s, newLevel)
 	s.end(syscall.SIGTERM)
 	s.start(old)
 	s.endsWith("use the newer version")
@@ -127,7 +124,6 @@ func everything(t *testing.T, s *server, namespace string) {
 		Then: []v1.Op{{Do: "put", Path: "record", Value: []byte("third")}, {Do: "put", Path: "other", Value: []byte("1")}},
 	}))
 	must(nil, c.CloseSession(ctx, "closes"))
-	disputed(t, c)
 	// What ends by time ends by a tick.
 	must(c.Acquire(ctx, v1.AcquireRequest{Resource: "short", ID: "short", Holder: "holder", TTL: ttl(time.Second)}))
 	until(t, "a lease ends by time", func() error {
@@ -137,61 +133,6 @@ func everything(t *testing.T, s *server, namespace string) {
 		}
 		return err
 	})
-}
-
-// disputed does what levels 3 and 4 decide differently, and takes either answer: a version that
-// decided by the wrong one would come to another state.
-func disputed(t *testing.T, c *v1.Caller) {
-	t.Helper()
-	ctx, short, long := t.Context(), v1.Duration(time.Minute), v1.Duration(time.Hour)
-	acquire := func(r v1.AcquireRequest, options ...v1.Option) {
-		t.Helper()
-		r.TTL = ttl(time.Hour)
-		if _, err := c.Acquire(ctx, r, options...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A key that comes again with another request.
-	acquire(v1.AcquireRequest{Resource: "keyed", ID: "keyed", Holder: "holder"}, v1.WithKey("acquire"))
-	_, _ = c.Break(ctx, v1.BreakRequest{ID: "keyed", Period: &long}, v1.WithKey("break"))
-	_, _ = c.Break(ctx, v1.BreakRequest{ID: "keyed", Period: &short}, v1.WithKey("break"))
-	// A holder that asks for what it held in an earlier life, while others wait.
-	acquire(v1.AcquireRequest{Resource: "life", ID: "life", Holder: "reborn"})
-	waits(t, c, v1.AcquireRequest{Resource: "life", ID: "other", Holder: "other"})
-	_, _ = c.Acquire(ctx, v1.AcquireRequest{Resource: "life", ID: "life2", Holder: "reborn", TTL: ttl(time.Hour),
-		Wait: v1.Duration(50 * time.Millisecond)})
-	// A waiter that needs more than there is, since the definition shrank.
-	define(t, c, 3)
-	acquire(v1.AcquireRequest{Resource: "pool/a", ID: "slot", Holder: "holder", Slots: 1})
-	waits(t, c, v1.AcquireRequest{Resource: "pool/a", ID: "needs3", Holder: "waiter", Slots: 3})
-	define(t, c, 2)
-}
-
-// waits lets somebody wait. Who leaves stays in the queue, under an id of its own.
-func waits(t *testing.T, c *v1.Caller, r v1.AcquireRequest) {
-	t.Helper()
-	r.TTL, r.Wait = ttl(time.Hour), v1.Duration(time.Hour)
-	waiting, leave := context.WithCancel(t.Context())
-	var asks sync.WaitGroup
-	asks.Go(func() { _, _ = c.Acquire(waiting, r) })
-	until(t, "somebody waits for "+r.Resource, func() error {
-		seen, err := c.Resource(waiting, r.Resource, 0)
-		if err == nil && seen.Waiting == 0 {
-			err = errors.New("nobody does")
-		}
-		return err
-	})
-	leave()
-	asks.Wait()
-}
-
-func define(t *testing.T, c *v1.Caller, capacity int) {
-	t.Helper()
-	if _, err := c.Define(t.Context(), "pool/", v1.DefinitionRequest{
-		Capacity: capacity, Replace: c.Level() >= v1.LevelChange,
-	}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // bulk writes so much that snapshots are taken.

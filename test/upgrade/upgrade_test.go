@@ -29,6 +29,9 @@ import (
 const (
 	leases = 30 // by plain HTTP, which nobody renews
 	holds  = 20 // by the client library of this tree
+
+	// The newest level that the release knows, and that this tree knows.
+	oldLevel, newLevel = 1, 2
 )
 
 // A cluster is three servers, and what was granted by them.
@@ -62,7 +65,7 @@ func startCluster(t *testing.T) *cluster {
 	for _, s := range c.servers {
 		s.ready()
 	}
-	c.isAt(3)
+	c.isAt(oldLevel)
 	c.grant()
 	c.churn.start(c)
 	return c
@@ -181,6 +184,11 @@ func (w *churn) granted() int {
 }
 
 func ttl(d time.Duration) v1.TTL { return v1.TTL{Duration: v1.Duration(d)} }
+
+func level(n int) string { return fmt.Sprint("level ", n) }
+
+// formatAt is the format of a data directory whose state is at a level.
+func formatAt(level int) int { return level + 3 }
 
 // isAt wants every server that runs to say that the cluster is at a level.
 func (c *cluster) isAt(want uint64) {
@@ -304,7 +312,7 @@ func (c *cluster) swapAll(to string) {
 	for n, i := range rand.Perm(len(c.servers)) {
 		c.t.Logf("%s to %s, by %+v", c.servers[i].name, filepath.Base(to), endings[n])
 		c.swap(c.servers[i], to, endings[n])
-		c.isAt(3)
+		c.isAt(oldLevel)
 		c.nothingIsLost()
 		if c.mixed() {
 			c.upgradeIsRefused()
@@ -322,43 +330,21 @@ func (c *cluster) upgradeIsRefused() {
 	c.t.Helper()
 	for _, binary := range []string{c.old, c.tree} {
 		out, ok := run(c.t, binary, "cluster", "upgrade", "--server", strings.Join(urls(c.servers), ","))
-		if ok || !strings.Contains(out, "level 4") && !strings.Contains(out, "raised to 4") {
-			c.t.Errorf("cluster upgrade of two versions should be refused because of level 4: %s", out)
+		if ok || !strings.Contains(out, level(newLevel)) && !strings.Contains(out, fmt.Sprint("raised to ", newLevel)) {
+			c.t.Errorf("cluster upgrade of two versions should be refused because of level %d: %s", newLevel, out)
 		}
 	}
-	c.isAt(3)
-}
-
-// levelFourIsRefused wants each server to refuse what came with level 4, and to do nothing. The
-// release knows the field withdraw and takes no notice of it, but not the field session.
-func (c *cluster) levelFourIsRefused() {
-	c.t.Helper()
-	for _, s := range c.servers {
-		status, answer := post(c.t, s, "/v1/release", map[string]any{"id": "plain/0", "session": "level3", "withdraw": true})
-		if status < 400 || status >= 500 {
-			c.t.Errorf("%s of %s answers a withdrawal at level 3 with %d: %s", s.name, s.binary, status, answer)
-		}
-		if s.binary == c.tree && !bytes.Contains(answer, []byte("level 4")) {
-			c.t.Errorf("%s does not say that it needs level 4: %s", s.name, answer)
-		}
-		session, err := s.caller().OpenSession(c.t.Context(), v1.SessionRequest{ID: "level3", TTL: ttl(time.Minute)})
-		if err != nil || session.Interventions != nil {
-			c.t.Errorf("%s counts interventions at level 3: %+v, %v", s.name, session, err)
-		}
-	}
+	c.isAt(oldLevel)
 }
 
 // Servers are upgraded to this tree one after the other, go back, and are upgraded again:
 // nothing is lost, whatever the servers run, and the level stays until it is raised.
 func TestUpgradeAndBack(t *testing.T) {
 	c := startCluster(t)
-	c.levelFourIsRefused()
 	c.swapAll(c.tree)
-	c.levelFourIsRefused()
 
 	c.swap(c.servers[0], c.old, ending{signal: syscall.SIGTERM})
 	c.nothingIsLost()
-	c.levelFourIsRefused()
 	c.swapAll(c.old)
 
 	c.swapAll(c.tree)
@@ -368,11 +354,8 @@ func TestUpgradeAndBack(t *testing.T) {
 	c.oldIsRefused(late)
 	late.start(c.tree)
 	late.ready()
-	c.isAt(4)
+	c.isAt(newLevel)
 	c.nothingIsLost()
-	for _, s := range c.servers {
-		c.levelFourWorks(s)
-	}
 	c.oldRefusesTheData(late)
 	c.oldCannotJoin()
 	c.nothingIsLost()
@@ -388,20 +371,20 @@ func (c *cluster) raise() {
 		c.t.Errorf("cluster status does not say that the level can be raised:\n%s", status)
 	}
 	out, ok := run(c.t, c.tree, "cluster", "upgrade", "--server", strings.Join(urls(c.servers[:2]), ","))
-	if !ok || !strings.Contains(out, "level 4") {
+	if !ok || !strings.Contains(out, level(newLevel)) {
 		c.t.Fatalf("cluster upgrade: %s", out)
 	}
-	c.isAt(4)
+	c.isAt(newLevel)
 }
 
 // oldIsRefused starts the release on data from before the raise: the others refuse it.
 func (c *cluster) oldIsRefused(s *server) {
 	c.t.Helper()
-	if is := format(c.t, s.data); is != 2 {
+	if is := format(c.t, s.data); is != formatAt(oldLevel) {
 		c.t.Errorf("the data of %s have format %d before the raise came to them", s.name, is)
 	}
 	s.start(c.old)
-	s.says("the cluster is at level 4")
+	s.says("the cluster is at " + level(newLevel))
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 	defer cancel()
 	if _, err := s.caller().Ready(ctx); err == nil {
@@ -415,14 +398,15 @@ func (c *cluster) oldIsRefused(s *server) {
 func (c *cluster) oldRefusesTheData(s *server) {
 	c.t.Helper()
 	s.end(syscall.SIGTERM)
-	if is := format(c.t, s.data); is != 3 {
+	if is := format(c.t, s.data); is != formatAt(newLevel) {
 		c.t.Errorf("the data of %s have format %d after the raise", s.name, is)
 	}
-	const why = "has format 3, and this version knows formats up to 2: use the newer version"
+	why := fmt.Sprintf("has format %d, and this version knows formats up to %d: use the newer version",
+		formatAt(newLevel), formatAt(oldLevel))
 	s.start(c.old)
 	s.endsWith(why)
 	if out, ok := run(c.t, c.old, "check", "--data", s.data); ok || !strings.Contains(out, why) {
-		c.t.Errorf("the release checks data of level 4: %s", out)
+		c.t.Errorf("the release checks data of level %d: %s", newLevel, out)
 	}
 	s.start(c.tree)
 	s.ready()
@@ -442,42 +426,11 @@ func (c *cluster) oldCannotJoin() {
 	}
 	s.args = []string{"--name", "n4", "--peer-listen", s.peer, "--peer-advertise", s.peer, "--join", strings.Join(peers, ",")}
 	s.start(c.old)
-	s.says("the cluster is at level 4")
+	s.says("the cluster is at " + level(newLevel))
 	if s.runs() {
 		s.end(syscall.SIGKILL)
 	}
 	if out, ok := run(c.t, c.tree, "cluster", "remove", "n4", "--yes", "--server", strings.Join(urls(c.servers), ",")); !ok {
 		c.t.Fatalf("cluster remove: %s", out)
-	}
-}
-
-// levelFourWorks uses what came with level 4, at one server.
-func (c *cluster) levelFourWorks(s *server) {
-	c.t.Helper()
-	ctx, caller, session := c.t.Context(), s.caller(), "level4."+s.name
-	opened, err := caller.OpenSession(ctx, v1.SessionRequest{ID: session, TTL: ttl(time.Minute)})
-	if err != nil || opened.Interventions == nil || *opened.Interventions != 0 {
-		c.t.Fatalf("%s: %+v, %v", s.name, opened, err)
-	}
-	late := session + ".late"
-	withdrawal := map[string]any{"ids": []string{late}, "session": session, "withdraw": true}
-	if status, answer := post(c.t, s, "/v1/release", withdrawal); status >= 300 {
-		c.t.Errorf("%s answers a withdrawal with %d: %s", s.name, status, answer)
-	}
-	_, err = caller.Acquire(ctx, v1.AcquireRequest{Resource: late, Holder: "late", ID: late, Session: session})
-	if !errors.Is(err, leasehold.ErrLost) {
-		c.t.Errorf("%s: an acquire that was withdrawn comes to %v", s.name, err)
-	}
-	broken := session + ".broken"
-	if _, err := caller.Acquire(ctx, v1.AcquireRequest{Resource: broken, Holder: "holder", ID: broken, Session: session}); err != nil {
-		c.t.Fatal(err)
-	}
-	var now v1.Duration
-	if _, err := caller.Break(ctx, v1.BreakRequest{ID: broken, Period: &now}); err != nil {
-		c.t.Fatal(err)
-	}
-	renewed, err := caller.RenewSession(ctx, session)
-	if err != nil || renewed.Interventions == nil || *renewed.Interventions != 1 {
-		c.t.Errorf("%s: a break is not counted: %+v, %v", s.name, renewed, err)
 	}
 }

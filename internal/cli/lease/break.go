@@ -183,7 +183,6 @@ func breakLosers(ctx context.Context, a *cli.App, c *cli.Conn, losers Losers, f 
 	requests := map[string]v1.BreakRequest{}
 	var ids []string
 	for _, r := range f.Requests(c.Operator(), losers) {
-		r.Waiting = r.Waiting && c.Level() >= v1.LevelWaiting // servers before that do not know the word
 		ids, requests[r.ID] = append(ids, r.ID), r
 	}
 	end := func(id string) (v1.Lease, error) { return c.Break(ctx, requests[id]) }

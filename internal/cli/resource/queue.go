@@ -47,9 +47,6 @@ what "leasehold move" takes.`,
 // whyWaiting returns what each waiter of a pool waits for, by its id, such as a limit that it is over; nil if the
 // resource is no pool.
 func whyWaiting(ctx context.Context, c *cli.Conn, name string) map[string]string {
-	if c.Level() < v1.LevelChange {
-		return nil
-	}
 	pool, err := pools.Get(ctx, c.Caller, name, pools.Query{Limit: 1, Queue: v1.MaxLimit})
 	if err != nil {
 		return nil

@@ -40,7 +40,7 @@ Give the largest token that the other store has granted, or that a guard has see
 safe, up to 4503599627370496. Tokens only grow: if those of the namespace are above it
 already, nothing changes and the command succeeds. Nothing lowers them again.
 
-It needs a reason, which is kept in the audit. The cluster needs feature level 4.`,
+It needs a reason, which is kept in the audit.`,
 		Example: `  leasehold token raise --above 1778400000000000 --reason "moved from Redis"
   leasehold token raise --above 81234 --reason "moved from etcd" -N billing
   leasehold token raise --above 81234 --reason "moved from etcd" -o json

@@ -5,7 +5,7 @@ import (
 )
 
 // ChangeAccess changes who may do what. A change that changes nothing is answered as if it had been made: so it is
-// idempotent, whatever IfRevision says. It is of level 4.
+// idempotent, whatever IfRevision says.
 type ChangeAccess struct {
 	Remove     access.Keys
 	Put        access.Items

@@ -33,18 +33,18 @@ type Acquire struct {
 	Party string
 
 	// Foreign is the id that a foreign protocol gave the lease, as it is: several leases may
-	// have the same. It is kept from level 4 on.
+	// have the same.
 	Foreign string
 
 	// MayExpire says that to expire is an ordinary end of this lease, and no reason for an alarm: so
-	// it is in protocols whose clients let leases run out. It is kept from level 4 on.
+	// it is in protocols whose clients let leases run out.
 	MayExpire bool
 
-	// Task says that Resource is a folder, and that the next task in it is asked for. It is for level 4 on.
+	// Task says that Resource is a folder, and that the next task in it is asked for.
 	Task bool
 
 	// Reservation is the id of the reservation that this claims, or of the series whose current or next one it does. It
-	// says how many slots, and which. It is for level 4 on.
+	// says how many slots, and which.
 	Reservation string
 }
 
@@ -55,7 +55,7 @@ type Item struct {
 	Slots    int    // how many of its slots; 0: all, which makes the lease exclusive
 	Capacity int    // how many it has, if the caller knows; 0: whatever is known, or many
 
-	// Select says which units of a pool; nil: any, all on one host. It is for level 4 on.
+	// Select says which units of a pool; nil: any, all on one host.
 	Select *leasehold.Select
 }
 
@@ -69,7 +69,7 @@ const (
 	TTLAuto                     // what was learned of the kind, or of the resource, suggests; else as by default
 
 	// TTLUnattended is for a lease that nobody renews: long enough for what leases of its kind take, by what was
-	// learned of them. It is for level 4 on.
+	// learned of them.
 	TTLUnattended
 )
 
@@ -99,14 +99,6 @@ func (c *Acquire) Validate() error {
 		return ttl(c.TTL)
 	}
 	return nil
-}
-
-// ValidateAt refuses, below level 4, what is new at that level.
-func (c *Acquire) ValidateAt(level Level) error {
-	if level < Level4 && c.Pick == TTLUnattended {
-		return invalid("unknown source of the ttl: it is as said, by default or auto")
-	}
-	return c.Validate()
 }
 
 // validateItems refuses a request that names a resource twice, which would wait for itself, or

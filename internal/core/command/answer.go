@@ -34,7 +34,6 @@ type TxnResult struct {
 	Lease   *leasehold.Lease  // of an acquire, or of a put with a link
 	Also    []leasehold.Lease // of an acquire of several resources
 
-	// From level 4 on.
 	Waiter *leasehold.Waiter   // of a put with a link whose lease has to wait
 	Before []*leasehold.Record // of a put or a delete that asked for it: what was there
 	Txn    *TxnAnswer          // of a nested transaction, without a revision

@@ -2,7 +2,7 @@ package command
 
 import "github.com/leasehold/leasehold"
 
-// SetCaps changes caps. It is of level 4.
+// SetCaps changes caps.
 type SetCaps struct {
 	Caps    leasehold.Caps // those that are 0 stay as they are
 	IfUnset bool           // only if nobody did before: the settings of the first leader

@@ -18,8 +18,7 @@ type Define struct {
 	Reason     string
 	Request    Request
 
-	// Fields are those that change; the others stay as they are. 0: all of them. This field
-	// and those below are for level 4 on.
+	// Fields are those that change; the others stay as they are. 0: all of them.
 	Fields DefinitionFields
 	// KeepSlots refuses to drop units, or to leave fewer slots than are taken or waited for.
 	KeepSlots bool
@@ -48,7 +47,7 @@ const (
 	allFields = 1<<iota - 1
 )
 
-// IsChange reports whether a command has what came with level 4.
+// IsChange reports whether a define needs more than the plain command of the log.
 func (c *Define) IsChange() bool {
 	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0 ||
 		c.Definition.Idle != 0 || c.Definition.IdleRelease != 0 ||

@@ -12,7 +12,7 @@ import (
 type Renew struct {
 	Namespace string
 	ID        string
-	Note      *string // how far the holder is, for people; empty: none any more, nil: as it was. From level 4 on
+	Note      *string // how far the holder is, for people; empty: none any more, nil: as it was
 }
 
 // Release gives a lease back, or leaves the queue.
@@ -35,8 +35,8 @@ type Change struct {
 	ID        string
 	Holder    string // empty: as it is
 	NewID     string // empty: as it is
-	Foreign   string // that goes with NewID; a new id drops the former one. From level 4 on
-	About     *About // instead of all these. From level 4 on
+	Foreign   string // that goes with NewID; a new id drops the former one
+	About     *About // instead of all these
 	Request   Request
 }
 
@@ -52,16 +52,16 @@ type About struct {
 // Break ends a lease in the name of an operator. It names either the lease, or
 // the resource together with the token that the operator saw, so that a retry
 // can never hit the next holder. A lease that is named with a token is not ended
-// if it was handed to another holder since, from level 4 on; one that is named as a waiter, not if its turn has
-// come since. Of a resource that several share it ends those that were there then, from level 4 on only if it
+// if it was handed to another holder since; one that is named as a waiter, not if its turn has
+// come since. Of a resource that several share it ends those that were there then, only if it
 // says All.
 type Break struct {
 	Namespace string
 	ID        string
 	Resource  string
 	Token     leasehold.Token
-	All       bool          // also if they are several. From level 4 on
-	Waiting   bool          // only while the id waits. From level 4 on
+	All       bool          // also if they are several
+	Waiting   bool          // only while the id waits
 	Period    time.Duration // how long the holder may still have it
 	Remains   bool          // instead of Period: whatever it has left; at once if it has no end
 	By        string
@@ -76,14 +76,6 @@ func (c *Renew) Validate() error {
 func (c *Release) Validate() error {
 	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), text("session", c.Session),
 		c.Request.validate())
-}
-
-// ValidateAt refuses, below level 4, what is new at that level.
-func (c *Change) ValidateAt(level Level) error {
-	if c.About != nil && level < Level4 {
-		return invalid("a holder can say more about itself only once all servers run the new version")
-	}
-	return c.Validate()
 }
 
 func (c *Change) Validate() error {
@@ -106,14 +98,6 @@ func (c *Change) validateAbout() error {
 	}
 	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), name("holder", c.About.Holder),
 		text("reason", c.About.Reason), labels(c.About.Labels), c.Request.validate())
-}
-
-// ValidateAt refuses, below level 4, what is new at that level.
-func (c *Break) ValidateAt(level Level) error {
-	if c.Waiting && level < Level4 {
-		return invalid("a break can be limited to a waiter only once all servers run the new version")
-	}
-	return c.Validate()
 }
 
 func (c *Break) Validate() error {

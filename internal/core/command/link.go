@@ -136,8 +136,3 @@ func (l *Link) details() []any {
 	}
 	return list(l.Resource, l.ID, l.Holder, l.Foreign, l.TTL, l.Grace, l.Wait, l.MayExpire, l.Stay, l.Mirror, l.Take)
 }
-
-// tooNew refuses what is new at level 4.
-func tooNew(what string) error {
-	return invalid("%s can be used only once all servers run the new version", what)
-}

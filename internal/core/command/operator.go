@@ -72,7 +72,7 @@ func (c *Acknowledge) Validate() error {
 
 // AcknowledgeAlarm says that somebody has looked at what an alarm tells of, and clears it. It names
 // the alarm as it was shown: Order is another one each time it happens, so that a late retry can
-// never clear what nobody has looked at. From level 4 on.
+// never clear what nobody has looked at.
 type AcknowledgeAlarm struct {
 	Namespace string
 	Kind      leasehold.AlarmKind

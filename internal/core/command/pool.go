@@ -10,7 +10,7 @@ import (
 )
 
 // SetUnits says which units of a pool one host has. Those that are missing from the list are removed, or stay until
-// their lease ends; units of other hosts are not touched. The first unit makes a resource a pool. It is for level 4 on.
+// their lease ends; units of other hosts are not touched. The first unit makes a resource a pool.
 type SetUnits struct {
 	Namespace string
 	Resource  string
@@ -29,7 +29,7 @@ type HostUnit struct {
 }
 
 // Drain keeps units from being granted, whatever their host says; or, without a reason why, lets them be granted again.
-// Who has one keeps it. It is for level 4 on.
+// Who has one keeps it.
 type Drain struct {
 	Namespace string
 	Resource  string
@@ -133,7 +133,7 @@ func (item Item) validateSelect() error {
 	return nil
 }
 
-// Selects reports whether a request selects units, which is for level 4 on.
+// Selects reports whether a request selects units.
 func (c *Acquire) Selects() bool {
 	return c.Select != nil || slices.ContainsFunc(c.Also, func(item Item) bool { return item.Select != nil })
 }

@@ -1,6 +1,6 @@
 package command
 
-// EndQuarantine ends the quarantine after a restore early. It is of level 4.
+// EndQuarantine ends the quarantine after a restore early.
 type EndQuarantine struct {
 	// Base names the restore, so that a late retry does not end the quarantine of another one; 0:
 	// whichever there was.

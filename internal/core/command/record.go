@@ -18,7 +18,6 @@ type PutRecord struct {
 	By, Reason string // who wanted it and why, where it needs a reason: a write that was forced
 	Request    Request
 
-	// From level 4 on.
 	Link     *Link // the claim that it is the face of from now on
 	KeepLink bool  // if it is the face of a claim, it stays that, and bound to what it was
 }
@@ -42,14 +41,6 @@ func (c *PutRecord) subject() string  { return "put " + c.Path }
 // begins none.
 func (c *PutRecord) Renews() bool {
 	return c.Link != nil && c.Link.Claims() && c.Fence.Lease == c.Link.ID
-}
-
-// ValidateAt refuses, below level 4, what is new at that level.
-func (c *PutRecord) ValidateAt(level Level) error {
-	if level < Level4 && (c.Link != nil || c.KeepLink) {
-		return tooNew("a linked record")
-	}
-	return c.Validate()
 }
 
 func (c *PutRecord) Validate() error {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
-// Reserve plans a resource, or slots of it, for a time that comes; with a rule, again and again. It is for level 4 on.
+// Reserve plans a resource, or slots of it, for a time that comes; with a rule, again and again.
 type Reserve struct {
 	Namespace string
 	ID        string // names the reservation, or the series
@@ -30,8 +30,7 @@ type Reserve struct {
 	To     reservation.Moment
 }
 
-// CancelReservation takes a reservation back, or a series with all its occurrences that have not begun. It is for
-// level 4 on.
+// CancelReservation takes a reservation back, or a series with all its occurrences that have not begun.
 type CancelReservation struct {
 	Namespace string
 	ID        string

@@ -27,7 +27,7 @@ type RenewSession struct {
 type CloseSession struct {
 	Namespace string
 	ID        string
-	Abandon   bool // its holder died: what it held ends uncleanly. From level 4 on
+	Abandon   bool // its holder died: what it held ends uncleanly
 	Request   Request
 }
 

@@ -9,24 +9,12 @@ import (
 )
 
 // Subject identifies what a request is about: a key that is sent again with another request is
-// refused, instead of being answered as if it were the first. From level 4 on it covers
-// everything that changes what is done.
-func Subject(c Command, level Level) string {
-	if level < Level4 {
-		return c.subject()
-	}
+// refused, instead of being answered as if it were the first. It covers everything that changes
+// what is done.
+func Subject(c Command) string {
 	hash := fnv.New64a()
 	fmt.Fprint(hash, details(c)...)
 	return fmt.Sprintf("%s#%016x", c.subject(), hash.Sum64())
-}
-
-// HasSubject reports whether a request is the one with a subject. One that was answered before
-// the level was raised has a subject without details.
-func HasSubject(c Command, level Level, subject string) bool {
-	if ReadableSubject(subject) == subject {
-		return subject == c.subject()
-	}
-	return subject == Subject(c, level)
 }
 
 // hashed is how many bytes a hash takes at the end of a subject, behind its "#".

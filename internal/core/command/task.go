@@ -5,8 +5,7 @@ import (
 	"github.com/leasehold/leasehold/internal/pattern"
 )
 
-// PutTask adds a task, or changes one that nobody does at that moment. One that is done or has failed begins again. It
-// is for level 4 on, as FinishTask and an Acquire of a task are.
+// PutTask adds a task, or changes one that nobody does at that moment. One that is done or has failed begins again.
 type PutTask struct {
 	Namespace string
 	Path      string // a folder and a name

@@ -4,7 +4,7 @@ import "github.com/leasehold/leasehold"
 
 // RaiseTokens makes the tokens of a namespace go on above one that somebody has seen elsewhere, such as
 // the newest of a store that this cluster takes over from. They only grow: if they are above it, nothing
-// changes. It is of level 4.
+// changes.
 type RaiseTokens struct {
 	Namespace string
 	Above     leasehold.Token

@@ -26,7 +26,7 @@ type Compare struct {
 	Text   string // for values, sessions and lease ids
 
 	// With Range it must hold for all records from Path on, below To; if there is none, as for one record that is
-	// not there. From level 4 on.
+	// not there.
 	Range bool
 	To    string // empty: to the end
 }
@@ -47,7 +47,7 @@ const (
 	LeaseID       // of the lease that is alive on the resource
 	LeaseToken    // its token
 	LeaseFloor    // the smallest token that is alive on the resource
-	RecordLease   // the id of the claim that it is the face of; empty: it is none. From level 4 on
+	RecordLease   // the id of the claim that it is the face of; empty: it is none
 )
 
 // OfLease reports whether it looks at a lease, and not at a record.
@@ -83,7 +83,6 @@ type Op struct {
 	Acquire *Acquire // to acquire: at once or not at all, in the namespace of the transaction
 	ID      string   // to release: of the lease
 
-	// From level 4 on.
 	Link        *Link            // to put: as in PutRecord
 	KeepLink    bool             // to put: as in PutRecord
 	KeepValue   bool             // to put: the value stays as it is; the record must be there
@@ -103,7 +102,7 @@ const (
 	Get
 	AcquireLease
 	ReleaseLease
-	Nested // a transaction within the transaction. From level 4 on
+	Nested // a transaction within the transaction
 )
 
 func (c *Txn) space() string    { return c.Namespace }
@@ -118,24 +117,6 @@ func (c *Txn) subject() string {
 		}
 	}
 	return "txn"
-}
-
-// ValidateAt bounds, from level 4 on, what the gets of either list may show, so that no
-// transaction keeps the state for long. Below it, what is new at that level is refused.
-func (c *Txn) ValidateAt(level Level) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if level < Level4 {
-		return c.validateOld()
-	}
-	for _, list := range [][]Op{c.Then, c.Else} {
-		if n := shown(list); n > leasehold.MaxReadAtOnce {
-			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits",
-				n, leasehold.MaxReadAtOnce)
-		}
-	}
-	return nil
 }
 
 // shown returns how many records the gets of a list may show.
@@ -181,27 +162,10 @@ func (o *Op) MostShown() int {
 	return min(o.Most*one, leasehold.MaxPageBytes)
 }
 
-// validateOld refuses what is new at level 4.
-func (c *Txn) validateOld() error {
-	for i := range c.If {
-		if c.If[i].IsNew() {
-			return tooNew("a comparison over a range, or of the lease of a record,")
-		}
-	}
-	for _, list := range [][]Op{c.Then, c.Else} {
-		for i := range list {
-			if list[i].IsNew() {
-				return tooNew("a linked record, a nested transaction or a search in a transaction")
-			}
-		}
-	}
-	return nil
-}
-
-// IsNew reports whether a comparison is one that came with level 4.
+// IsNew reports whether a comparison needs more than the plain transactions of the log.
 func (c *Compare) IsNew() bool { return c.What == RecordLease || c.Range || c.To != "" }
 
-// IsNew reports whether an operation is one that came with level 4.
+// IsNew reports whether an operation needs more than the plain transactions of the log.
 func (o *Op) IsNew() bool {
 	return o.Do == Nested || o.Link != nil || o.KeepLink || o.KeepValue || o.KeepSession || o.Before ||
 		o.Select != (record.Selection{})
@@ -228,6 +192,18 @@ func (c *Txn) Validate() error {
 	if size > leasehold.MaxTxn {
 		return invalid("a transaction with %d bytes of names and values is too large: at most %d are allowed", size,
 			leasehold.MaxTxn)
+	}
+	return c.validateShown()
+}
+
+// validateShown bounds what the gets of either list may show, so that no transaction keeps the
+// state for long.
+func (c *Txn) validateShown() error {
+	for _, list := range [][]Op{c.Then, c.Else} {
+		if n := shown(list); n > leasehold.MaxReadAtOnce {
+			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits",
+				n, leasehold.MaxReadAtOnce)
+		}
 	}
 	return nil
 }

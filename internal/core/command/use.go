@@ -8,7 +8,7 @@ import (
 )
 
 // ReportUse says how the units of one host are used. A unit that the host has in the pool and that the report leaves
-// out is not granted until the host reports it again. It is for level 4 on.
+// out is not granted until the host reports it again.
 //
 // It changes nothing that people have to know of while units stay what they are, and makes no revision then.
 type ReportUse struct {

@@ -12,13 +12,6 @@ type naming struct {
 	size  int64
 }
 
-// Used reports whether the store ever named a large value or kept a former version, or was told
-// so by Use. It stays true for good, so that all replicas agree on it, however they came to be.
-func (st *Store) Used() bool { return st.used }
-
-// Use makes Used true.
-func (st *Store) Use() { st.used = true }
-
 // Named returns the large values that nothing named before, since Begin, in order.
 func (st *Store) Named() []leasehold.Large { return st.named }
 
@@ -50,7 +43,6 @@ func (st *Store) name(large *leasehold.Large) {
 	if large == nil {
 		return
 	}
-	st.used = true
 	n, named := st.larges.Get(string(large.SHA256[:]))
 	if !named {
 		n.size = large.Size

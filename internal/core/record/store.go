@@ -17,7 +17,6 @@ type Store struct {
 
 	larges     btree.Map[string, naming] // by digest
 	largeBytes int64                     // of all of them
-	used       bool                      // as Used says
 	named      []leasehold.Large
 	freed      []leasehold.Large
 

@@ -87,7 +87,6 @@ func TestCheckFinds(t *testing.T) {
 		{func(w *world) { w.name(&leasehold.Large{SHA256: leasehold.Digest{1}}) },
 			"1 large values of 7 bytes are named, 2 of 7 are counted"},
 		{func(w *world) { w.largeBytes++ }, "1 large values of 7 bytes are named, 1 of 8 are counted"},
-		{func(w *world) { w.used = false }, "there are large values or versions, and never were"},
 		{func(w *world) { w.Store.versions++ }, "2 versions of 1 records are kept, 3 of 1 are counted"},
 		{func(w *world) { w.keeping++ }, "2 versions of 1 records are kept, 2 of 2 are counted"},
 		{func(w *world) { w.Table.versions.Delete(w.oldest("state")) }, `record "state" counts 1 versions, and has 0`},

@@ -167,7 +167,6 @@ func (st *Store) setShelf(t *Table, shelf *Shelf) {
 	old, there := t.shelves.Get(shelf.Path)
 	st.countKeeping(old, there, -1)
 	st.countKeeping(shelf, true, 1)
-	st.used = true
 	t.shelves.Set(shelf.Path, shelf)
 }
 

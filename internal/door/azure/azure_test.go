@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/azureaccount"
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -51,7 +50,7 @@ func newBench(t testing.TB) *bench {
 	if _, err := book.Create(testAccount, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e := doortest.StartMemory(t, core.NewestLevel)
+	e := doortest.StartMemory(t)
 	return &bench{t, New(door.NewBackend(e, door.Options{}), Config{Accounts: book}), e, book, &listen.Gates{}}
 }
 

@@ -3,15 +3,14 @@ package doortest
 import (
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // StartMemory starts an engine in memory for the tests of one door. When the test ends, its state is checked.
-func StartMemory(t testing.TB, level core.Level) *memory.Engine {
+func StartMemory(t testing.TB) *memory.Engine {
 	t.Helper()
-	e := memory.StartAt(level, engine.NewGoClock())
+	e := memory.Start(engine.NewGoClock())
 	t.Cleanup(func() {
 		if err := e.Check(); err != nil {
 			t.Errorf("the state contradicts itself: %v", err)

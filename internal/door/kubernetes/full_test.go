@@ -29,7 +29,7 @@ func (f *fullEngine) Submit(batch []engine.Submission) { engine.SubmitEach(f.Do,
 
 // When a disk is full a Lease is renewed and released, and nothing else is written.
 func TestFullDisk(t *testing.T) {
-	e := &fullEngine{Engine: doortest.StartMemory(t, core.NewestLevel)}
+	e := &fullEngine{Engine: doortest.StartMemory(t)}
 	b := &bench{t, e.Engine, New(door.NewBackend(e, door.Options{}), Config{})}
 	ann := b.ask("POST", leases, held("op", "ann", 15)).expect(201).lease()
 	b.ask("POST", leases, `{"metadata":{"name":"free"},"spec":{}}`).expect(201)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -25,7 +24,7 @@ func FuzzRequests(f *testing.F) {
 				return
 			}
 		}
-		e := memory.StartAt(core.NewestLevel, engine.NewGoClock())
+		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
 		b := &bench{t, e, New(door.NewBackend(e, door.Options{}), Config{})}
 		b.ask("POST", leases, held("op", "ann", 15)).expect(201)

@@ -29,7 +29,7 @@ type bench struct {
 
 func newBench(t testing.TB, config Config) *bench {
 	t.Helper()
-	e := doortest.StartMemory(t, core.NewestLevel)
+	e := doortest.StartMemory(t)
 	b := door.NewBackend(e, door.Options{})
 	return &bench{t, e, b, New(b, config)}
 }

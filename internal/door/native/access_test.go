@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // root is the secret of the admin whose token firstDocument has.
@@ -73,13 +72,6 @@ func TestAccessIsTurnedOnFromTheOwnMachine(t *testing.T) {
 	askAs(t, door, "", "POST", "/v1/access/apply", body).expect(401, "no credential was sent")
 	askAs(t, door, root, "POST", "/v1/access/apply", body).expect(200, `"changes":[]`)
 	askAs(t, door, "", "GET", "/v1/access/whoami", "").expect(401)
-}
-
-func TestAccessNeedsItsLevel(t *testing.T) {
-	e := memory.StartAt(3, engine.NewGoClock())
-	t.Cleanup(func() { _ = e.Close() })
-	askAs(t, open(e, Config{}), "", "POST", "/v1/access/apply", `{"access":`+firstDocument()+`}`).
-		expect(422, "needs feature level 4")
 }
 
 func TestOnlyAdminsSeeAndChangeAccess(t *testing.T) {

@@ -36,7 +36,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	e := doortest.StartMemory(t, core.NewestLevel)
+	e := doortest.StartMemory(t)
 	return &bench{t, e, newDoor(e)}
 }
 

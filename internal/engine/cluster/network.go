@@ -284,9 +284,7 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	}
 	n.log.Info("received a snapshot from another server", "server", from.Name, "index", meta.GetIndex(), "took",
 		time.Since(start))
-	if s.State.HasValues() {
-		e.fetcher.recheck(meta.GetIndex())
-	}
+	e.fetcher.recheck(meta.GetIndex())
 	// Only now that the file is durable: raft confirms the snapshot as soon as it has installed
 	// it.
 	n.post(replica.Received{Message: m, State: s.State, Roster: s.Roster})

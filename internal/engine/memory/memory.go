@@ -5,7 +5,6 @@ package memory
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -22,7 +21,6 @@ type Engine struct {
 	clock   engine.Clock
 	feed    *engine.Feed
 	journal *audit.Journal // nil: none
-	level   atomic.Uint64  // of the state; read without the lock, since doors ask while they read
 
 	mu      sync.Mutex // guards what follows
 	state   core.Machine
@@ -35,25 +33,19 @@ type Engine struct {
 var _ engine.Engine = (*Engine)(nil)
 
 // Start returns an engine that counts time by clock; call Close when done.
-func Start(clock engine.Clock) *Engine { return StartAt(core.NewestLevel, clock) }
-
-// StartAt returns an engine that decides by the rules of a level.
-func StartAt(level core.Level, clock engine.Clock) *Engine {
-	e := start(level, clock)
+func Start(clock engine.Clock) *Engine {
+	e := StartSilent(clock)
 	e.journal = audit.InMemory(maxJournal, clock.Wall)
 	return e
 }
 
 // StartSilent returns an engine without a journal. It has a timer and no goroutine, so one that
 // nobody closes costs only its memory.
-func StartSilent(clock engine.Clock) *Engine { return start(core.NewestLevel, clock) }
-
-func start(level core.Level, clock engine.Clock) *Engine {
-	e := &Engine{
-		clock: clock, feed: engine.NewFeed(), state: core.NewMachine(level), values: map[leasehold.Digest]value{},
+func StartSilent(clock engine.Clock) *Engine {
+	return &Engine{
+		clock: clock, feed: engine.NewFeed(), state: core.NewMachine(core.NewestLevel),
+		values: map[leasehold.Digest]value{},
 	}
-	e.level.Store(uint64(level))
-	return e
 }
 
 // maxJournal bounds the journal, in bytes.
@@ -75,16 +67,7 @@ func (e *Engine) Close() error {
 }
 
 // Level returns the level of the rules by which it decides.
-func (e *Engine) Level() core.Level { return core.Level(e.level.Load()) }
-
-// Raise lets it decide by the rules of a newer level from now on.
-func (e *Engine) Raise(to core.Level) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	err := e.state.Raise(to)
-	e.level.Store(uint64(e.state.Level()))
-	return err
-}
+func (e *Engine) Level() core.Level { return core.NewestLevel }
 
 // LiftTokens makes the tokens of a namespace go on above one that somebody has seen.
 func (e *Engine) LiftTokens(namespace string, above leasehold.Token) error {

@@ -138,8 +138,7 @@ func (n *Node) caughtUp(id uint64) bool {
 	status := n.raft.Status()
 	p, ok := status.Progress[id]
 	return ok && p.State == tracker.StateReplicate && p.Match+PromoteLag >= status.HardState.GetCommit() &&
-		n.Reachable(id) &&
-		(n.config.Complete == nil || !n.state.HasValues() || n.config.Complete(id))
+		n.Reachable(id) && (n.config.Complete == nil || n.config.Complete(id))
 }
 
 // lookedAround reports whether it is known which voters would be left without a member. The

@@ -72,7 +72,7 @@ func TestACommandThatTheLeaderDoesNotKnowIsRefused(t *testing.T) {
 // What a newer server says of itself is kept, and comes through the log and a state file.
 func TestWhatANewerServerSaysOfItselfIsKept(t *testing.T) {
 	x := newTrio(t)
-	context := []byte(`{"kind":2,"member":{"id":2,"version":"v9","levels":{"oldest":3,"newest":9},"zone":"a","load":{"b":1}}}`)
+	context := []byte(`{"kind":2,"member":{"id":2,"version":"v9","levels":{"oldest":1,"newest":9},"zone":"a","load":{"b":1}}}`)
 	err := x.members[0].node.raft.ProposeConfChange(&raftpb.ConfChange{
 		Type: raftpb.ConfChangeUpdateNode.Enum(), NodeId: new(uint64(2)), Context: context,
 	})
@@ -86,7 +86,7 @@ func TestWhatANewerServerSaysOfItselfIsKept(t *testing.T) {
 			t.Fatal(m.node.Failure())
 		}
 		two, _ := m.node.Roster().Member(2)
-		if two.Version != "v9" || two.Levels != (Levels{3, 9}) || two.unknown != `{"load":{"b":1},"zone":"a"}` {
+		if two.Version != "v9" || two.Levels != (Levels{1, 9}) || two.unknown != `{"load":{"b":1},"zone":"a"}` {
 			t.Errorf("%+v", two)
 		}
 		b, err := json.Marshal(two)

@@ -22,7 +22,7 @@ import (
 
 // A backup is one file:
 //
-//	leasehold backup 1                 a line that says what it is, in which format
+//	leasehold backup 2                 a line that says what it is, in which format
 //	{"cluster":"…","index":812,…}      a line about it, as JSON: BackupHead
 //	the state                          as wire.WriteSnapshot makes it, in chunks
 //	each large value that it names     in the order of their digests, in chunks
@@ -32,7 +32,7 @@ import (
 // length of 0 ends them.
 const (
 	backupMagic  = "leasehold backup "
-	backupFormat = 1
+	backupFormat = 2       // builds from before the first release wrote 1
 	maxBackup    = 1 << 20 // bytes of its head
 	maxChunk     = 1 << 20
 )
@@ -227,6 +227,9 @@ func readBackupHead(r *bufio.Reader) (h BackupHead, err error) {
 	} else if n > backupFormat {
 		return h, fmt.Errorf("the backup has format %d, and this version knows formats up to %d: use the newer "+
 			"version that wrote it", n, backupFormat)
+	} else if n < backupFormat {
+		return h, fmt.Errorf("the backup has format %d, which only builds from before the first release wrote, and "+
+			"this version does not read: restore it with the build that wrote it", n)
 	}
 	about, err := line(r, maxBackup)
 	if err != nil {

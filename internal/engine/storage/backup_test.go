@@ -65,12 +65,13 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 func TestWhatIsWrongWithABackup(t *testing.T) {
 	whole := smallBackup(t)
 	for says, b := range map[string][]byte{
+		"builds from before the first release": append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
 		"does not begin like one":              []byte("PK\x03\x04, and so on, for much longer than the seal of a backup is"),
-		"knows formats up to 1":                append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
+		"knows formats up to 2":                append([]byte("leasehold backup 3\n{}\n"), make([]byte, 40)...),
 		"damaged or cut off":                   whole[:len(whole)-5],
-		"where in the log":                     append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
-		"is damaged in what it says of itself": append([]byte("leasehold backup 1\n{\"index\":-1}\n"), make([]byte, 40)...),
-		"is cut off in what it says":           append([]byte("leasehold backup 1\n{\"index\":7"), make([]byte, 40)...),
+		"where in the log":                     append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
+		"is damaged in what it says of itself": append([]byte("leasehold backup 2\n{\"index\":-1}\n"), make([]byte, 40)...),
+		"is cut off in what it says":           append([]byte("leasehold backup 2\n{\"index\":7"), make([]byte, 40)...),
 		"it does not begin":                    append([]byte("leasehold backup 01\n{}\n"), make([]byte, 40)...),
 		"checksum is wrong: use ":              append(slices.Clone(whole), whole...),
 	} {
@@ -123,13 +124,16 @@ func TestRestoreRefusesAUsedDirectory(t *testing.T) {
 // What a crash leaves before the directory says that it is one, no server takes for its
 // data, nor a second restore for an empty directory.
 func TestHalfARestoreIsNoData(t *testing.T) {
-	dir := t.TempDir()
+	dir, name := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	if err := os.WriteFile(name, smallBackup(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	head, state, err := ReadBackup(bytes.NewReader(smallBackup(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &Dir{Path: dir, identity: identity{Product: "leasehold", Format: FormatAt(core.NewestLevel), Node: 9, Begun: true}}
-	if err := fill(d, head, state, "", ""); err != nil {
+	if err := fill(d, head, state, "", name); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, formatFile)); err != nil {
@@ -148,7 +152,7 @@ func FuzzBackup(f *testing.F) {
 	whole := smallBackup(f)
 	f.Add(whole)
 	f.Add(whole[:60])
-	f.Add([]byte("leasehold backup 1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\n"))
+	f.Add([]byte("leasehold backup 2\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\n"))
 	f.Add([]byte("leasehold backup 2\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		head, state, err := ReadBackup(bytes.NewReader(b))

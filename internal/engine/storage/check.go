@@ -52,9 +52,6 @@ func Check(path string) (Report, error) {
 // checkValues reads every large value that a state names. One of several servers may lack some:
 // it fetches them from the others when it runs.
 func checkValues(dir *Dir, state *core.State, several bool) error {
-	if !state.HasValues() {
-		return nil
-	}
 	values, err := OpenValues(ValuesConfig{Dir: dir.Values()})
 	if err != nil {
 		return err

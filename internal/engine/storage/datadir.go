@@ -41,15 +41,16 @@ const (
 	// divergedFile says that the data must no longer be used, and why.
 	divergedFile = "diverged"
 
-	// namedFormat is the first format whose directories have names.
-	namedFormat = 2
+	// firstFormat is that of a directory whose state is at the first level. Builds from before the
+	// first release wrote smaller ones.
+	firstFormat = 4
 )
 
 // FormatAt is the format of a directory whose state is at a level. By it, versions that do not
 // know the level refuse the directory with a clear message, instead of failing on a log that
 // they cannot read. So it is written after the level was raised, and never just because a newer
 // version was started.
-func FormatAt(level core.Level) int { return int(level-core.Level3) + namedFormat }
+func FormatAt(level core.Level) int { return int(level-core.Level1) + firstFormat }
 
 // identity is what the format file says.
 type identity struct {
@@ -101,10 +102,7 @@ func OpenDirUpTo(newest core.Level, path string, make bool) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{Path: path, lock: lock, newest: newest}
-	if err = d.identify(); err == nil && make {
-		err = d.name()
-	}
-	if err != nil {
+	if err = d.identify(); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -168,6 +166,10 @@ func (d *Dir) identify() error {
 		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that "+
 			"wrote it", d.Path, d.Format, newest)
 	}
+	if d.Format > 0 && d.Format < firstFormat {
+		return fmt.Errorf("%s has format %d, which only builds from before the first release wrote, and this version "+
+			"does not read: start with an empty directory, or use the build that wrote it", d.Path, d.Format)
+	}
 	if d.Format < 1 || d.Node == 0 {
 		return fmt.Errorf("%s is damaged: restore the directory from a backup", name)
 	}
@@ -186,17 +188,7 @@ func (d *Dir) begin() error {
 				d.Path, f.Name())
 		}
 	}
-	d.identity = identity{Product: "leasehold", Format: namedFormat, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
-	return d.Save()
-}
-
-// name gives names to a directory of a version that had none, and raises its format: older
-// versions do not understand what this one writes, and have to say so.
-func (d *Dir) name() error {
-	if d.Format >= namedFormat {
-		return nil
-	}
-	d.Format, d.Name, d.Cluster = namedFormat, rand.Text(), rand.Text()
+	d.identity = identity{Product: "leasehold", Format: firstFormat, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
 	return d.Save()
 }
 

@@ -135,10 +135,8 @@ func freshID(r *replica.Roster) uint64 {
 // fill writes all that a server starts from. The format file comes last: what a crash leaves
 // before that, no server takes for its data.
 func fill(d *Dir, head BackupHead, state *core.State, name, backup string) error {
-	if state.HasValues() {
-		if err := d.fillValues(backup); err != nil {
-			return err
-		}
+	if err := d.fillValues(backup); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(d.Snapshots(), 0o700); err != nil {
 		return err

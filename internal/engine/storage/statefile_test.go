@@ -20,11 +20,11 @@ func TestTheRosterIsInTheStateFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var newer replica.Member // of which a newer version says more than this one knows
-	if err := json.Unmarshal([]byte(`{"id":1,"name":"n1","peer":"p1","client":"c1","version":"v1","dir":"d1","voter":true,"levels":{"oldest":3,"newest":9},"zone":"a"}`), &newer); err != nil {
+	if err := json.Unmarshal([]byte(`{"id":1,"name":"n1","peer":"p1","client":"c1","version":"v1","dir":"d1","voter":true,"levels":{"oldest":1,"newest":9},"zone":"a"}`), &newer); err != nil {
 		t.Fatal(err)
 	}
 	roster := &replica.Roster{
-		Cluster: "c", Next: 5, Level: 3, Members: []replica.Member{
+		Cluster: "c", Next: 5, Level: 1, Members: []replica.Member{
 			newer, {ID: 4, Name: "n4", Peer: "p4"},
 		},
 		Removed: []uint64{3}, Open: 9, Leaves: &replica.Member{ID: 2, Dir: "d2"},

@@ -158,15 +158,15 @@ func compareWaits(a, b *Claim) int {
 const looksPerUnit = 4
 
 // overlapped reports whether a waiter cannot be granted because of another name.
-func (s *State) overlapped(sp *space, c *Claim) bool {
+func (s *State) overlapped(this stirring, c *Claim) bool {
 	p := s.pattern(c.Resource)
 	if p == nil {
 		return false
 	}
-	if s.area != nil && s.area.sp == sp && s.area.area == p.Area {
-		return s.area.blocks(p, c)
+	if this.area != nil && this.area.area == p.Area {
+		return this.area.blocks(p, c)
 	}
-	other, looked := s.excludedBy(sp, c)
+	other, looked := s.excludedBy(this.space, c)
 	s.work.take(looked / looksPerUnit)
 	return other != nil
 }
@@ -275,7 +275,8 @@ func (s *State) settleArea(sp *space, p *pattern.Pattern) {
 // handOverArea grants what is free of an area, by a change of one name, to those who wait for what overlaps it. It goes
 // through the first waiters of all names in their order. A grant can let in only those behind it, so that once is
 // enough; what does not overlap the name is looked at in a turn of its own, and only keeps its place.
-func (s *State) handOverArea(sp *space, p *pattern.Pattern) {
+func (s *State) handOverArea(this stirring, p *pattern.Pattern) {
+	sp := this.space
 	next := firstFrom(sp, p.Area+":")
 	if s.quarantined() || next == nil || !strings.HasPrefix(next.Resource, p.Area+":") {
 		return
@@ -284,9 +285,8 @@ func (s *State) handOverArea(sp *space, p *pattern.Pattern) {
 		s.putOff(sp, &Chore{Kind: HandOver, Name: p.Name})
 		return
 	}
-	s.area = s.newAreaLine(sp, p)
-	s.area.handOver(p.Name)
-	s.area = nil
+	this.area = s.newAreaLine(sp, p)
+	this.area.handOver(this)
 }
 
 // compareHeads orders the first waiters of several names. Those of one request have the same place.

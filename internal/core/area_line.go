@@ -78,13 +78,13 @@ func (l *areaLine) headOf(p *pattern.Pattern, number int, near bool) areaHead {
 
 // handOver goes through the waiters in their order while there is work left in the entry, for what became free of a
 // path.
-func (l *areaLine) handOver(path string) {
+func (l *areaLine) handOver(this stirring) {
 	for len(l.heads) > 0 {
 		head := l.heads[0]
 		l.heads = l.heads[1:]
 		// What was granted together with another, or left with it, waits no more.
-		if now, _ := l.sp.claims.Get(head.waiter.ID); now == head.waiter && !(head.near && l.serve(head, path)) {
-			if l.s.work.spent() && l.sp.chore(HandOver, path) != nil {
+		if now, _ := l.sp.claims.Get(head.waiter.ID); now == head.waiter && !(head.near && l.serve(this, head)) {
+			if l.s.work.spent() && l.sp.chore(HandOver, this.path) != nil {
 				return
 			}
 			l.awaited.Set(head.number)
@@ -100,9 +100,9 @@ func (l *areaLine) handOver(path string) {
 }
 
 // serve is that of the state for a waiter in the line.
-func (l *areaLine) serve(head areaHead, path string) bool {
+func (l *areaLine) serve(this stirring, head areaHead) bool {
 	together := l.s.together(l.sp, head.waiter)
-	if !l.s.serve(l.sp, head.waiter, path) {
+	if !l.s.serve(this, head.waiter) {
 		return false
 	}
 	for _, c := range together {

@@ -256,7 +256,7 @@ func (all *seats) put(one seat) {
 // turns calls yield with the waiters of a resource in their order, each with its forecast, until it returns false. It
 // reports whether all of them had a turn.
 func (all *seats) turns(yield func(c *Claim, f usage.Forecast) bool) bool {
-	l, n := all.s.newLine(all.sp, all.r.Path), 0
+	l, n := all.s.newLine(all.sp, all.r.Path, false), 0
 	for c := nextWaiting(all.sp, all.r.Path, beforeAll(all.r.Path)); c != nil; c = nextWaiting(all.sp, all.r.Path, c) {
 		var f usage.Forecast
 		if limit, _ := l.over(c); limit == nil {

@@ -108,7 +108,7 @@ func (c *checker) freeUnits(s *State, sp *space, w *Claim) bool {
 	if _, gone := s.gone(sp, w); gone || w.early() {
 		return false
 	}
-	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c != w })
+	l := s.lineBefore(sp, r.Path, false, func(c *Claim) bool { return c != w })
 	l.looks = true // that time alone makes somebody a borrower is not looked for
 	return l.judge(w).grant
 }

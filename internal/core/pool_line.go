@@ -37,7 +37,7 @@ type line struct {
 
 // newLine returns a line in which nobody stands yet. It reads the limits and the rests once: nothing that changes
 // either happens while somebody looks at the queue.
-func (s *State) newLine(sp *space, path string) *line {
+func (s *State) newLine(sp *space, path string, still bool) *line {
 	var resting btree.Set[string]
 	if r, ok := sp.resources.Get(path); ok {
 		resting = restingUnits(r.more().resting(s.now))
@@ -45,7 +45,7 @@ func (s *State) newLine(sp *space, path string) *line {
 	s.keptUnits(sp, path, &resting)
 	d := sp.definition(path)
 	l := &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting), limits: d.Limits}
-	if d.Backfill && !s.still && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
+	if d.Backfill && !still && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
 		l.units.Lend(l.begins)
 	}
 	return l
@@ -225,7 +225,7 @@ func (s *State) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
 	}
 	given := *c
 	given.Holder = change.Holder
-	l := s.newLine(sp, c.Resource)
+	l := s.newLine(sp, c.Resource, false)
 	l.limits = slices.DeleteFunc(slices.Clone(l.limits), func(limit leasehold.UnitLimit) bool {
 		before, _ := countedBy(&limit, c)
 		after, counts := countedBy(&limit, &given)
@@ -260,7 +260,8 @@ func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
 // limits, a grant may put an earlier waiter of the same holder over its own, so that nothing is kept for it any longer;
 // and what is borrowed may be missing on the host where units are kept for the first one, so that they are kept on
 // another. Then all are looked at again.
-func (s *State) handOverUnits(sp *space, path string) {
+func (s *State) handOverUnits(this stirring) {
+	sp, path := this.space, this.path
 	if r, ok := sp.resources.Get(path); !ok || r.Waiting == 0 {
 		return
 	}
@@ -269,8 +270,8 @@ func (s *State) handOverUnits(sp *space, path string) {
 			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		}
-		l := s.newLine(sp, path)
-		n := s.handOverLine(sp, l)
+		l := s.newLine(sp, path, this.still)
+		n := s.handOverLine(this, l)
 		s.work.take(n/waitersPerWork + l.cost())
 		if l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
 			return
@@ -292,8 +293,8 @@ func (l *line) cost() int { return l.units.Looked/unitsLooked + l.counted/compar
 
 // handOverLine goes through the waiters once, in their order. If nothing is left to do, it notes until when that stays
 // so: until the first of those who were looked at is over, or a rest is. It returns how many waiters it looked at.
-func (s *State) handOverLine(sp *space, l *line) (n int) {
-	path := l.path
+func (s *State) handOverLine(this stirring, l *line) (n int) {
+	sp, path := this.space, this.path
 	calm := Time(math.MaxInt64)
 	after := beforeAll(path)
 	for ; n < maxLine && !l.units.Full(); n++ {
@@ -312,7 +313,7 @@ func (s *State) handOverLine(sp *space, l *line) (n int) {
 		if at := s.deadlineOf(sp, waiter); at != 0 {
 			calm = min(calm, at)
 		}
-		if !s.handUnits(sp, l, waiter) {
+		if !s.handUnits(this, l, waiter) {
 			return n
 		}
 	}
@@ -322,7 +323,8 @@ func (s *State) handOverLine(sp *space, l *line) (n int) {
 
 // handUnits grants to one waiter of a pool, lets it leave or lets it wait. It reports whether there is work left in the
 // entry to go on.
-func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
+func (s *State) handUnits(this stirring, l *line, waiter *Claim) bool {
+	sp := this.space
 	how, gone := s.gone(sp, waiter)
 	ready, spent := false, s.work.spent()
 	if !gone && waiter.early() {
@@ -333,7 +335,7 @@ func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
 		if (v.never || sp.tooLargeTogether(s.together(sp, waiter))) && !s.plants(WaitHopeless) {
 			how, gone = leasehold.NoSlots, true
 		}
-		if ready = v.grant && s.turnElsewhere(sp, waiter); v.grant && !ready {
+		if ready = v.grant && s.turnElsewhere(this, waiter); v.grant && !ready {
 			l.keep(waiter.asks())
 		}
 	}
@@ -347,35 +349,36 @@ func (s *State) handUnits(sp *space, l *line, waiter *Claim) bool {
 		s.leave(sp, s.dismissed(waiter, how), how)
 		return true
 	}
-	s.grantWaiting(sp, s.together(sp, waiter), l.path)
+	s.grantWaiting(this, s.together(sp, waiter))
 	l.granted(waiter)
 	return true
 }
 
 // turnElsewhere reports whether a waiter of a pool can have what else it waits for at the same time.
-func (s *State) turnElsewhere(sp *space, waiter *Claim) bool {
-	others := slices.DeleteFunc(slices.Clone(s.together(sp, waiter)), func(c *Claim) bool { return c == waiter })
-	return s.turn(sp, others)
+func (s *State) turnElsewhere(this stirring, waiter *Claim) bool {
+	others := slices.Clone(s.together(this.space, waiter))
+	return s.turn(this, slices.DeleteFunc(others, func(c *Claim) bool { return c == waiter }))
 }
 
 // isPart reports whether a claim is on units of a pool, and not on all of it.
 func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && sp.pools.Has(path) }
 
 // turnInPool reports whether a waiter of a pool can have its units now, and picks them.
-func (s *State) turnInPool(sp *space, waiter *Claim) bool {
+func (s *State) turnInPool(this stirring, waiter *Claim) bool {
+	sp := this.space
 	r, ok := sp.resources.Get(waiter.Resource)
 	if !ok || r.Claim != "" || waiter.early() {
 		return false
 	}
-	l := s.lineBefore(sp, waiter.Resource, func(c *Claim) bool { return c != waiter })
+	l := s.lineBefore(sp, waiter.Resource, this.still, func(c *Claim) bool { return c != waiter })
 	v := l.judge(waiter)
 	s.work.take(l.cost())
 	return v.grant
 }
 
 // lineBefore returns the line of a pool's waiters while they come before somebody.
-func (s *State) lineBefore(sp *space, path string, before func(*Claim) bool) *line {
-	l := s.newLine(sp, path)
+func (s *State) lineBefore(sp *space, path string, still bool, before func(*Claim) bool) *line {
+	l := s.newLine(sp, path, still)
 	n := 0
 	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
 		if n++; c.Resource != path || n > maxLine || l.units.Full() || !before(c) {
@@ -401,7 +404,9 @@ func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) ob
 	if _, all := r.rests(s.now); all {
 		return obstacle{at: r}
 	}
-	l := s.lineBefore(sp, r.Path, func(c *Claim) bool { return c.Wait.Priority >= priority && !s.plants(PassInPool) })
+	l := s.lineBefore(sp, r.Path, false, func(c *Claim) bool {
+		return c.Wait.Priority >= priority && !s.plants(PassInPool)
+	})
 	v := l.judge(claim)
 	s.work.take(l.cost())
 	switch {

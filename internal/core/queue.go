@@ -14,7 +14,8 @@ import (
 type stirring struct {
 	space *space
 	path  string
-	still bool // nothing has changed but time
+	still bool      // nothing has changed but time
+	area  *areaLine // what is in whose way, while an area is handed over; else nil
 }
 
 // enqueue puts claims that are wanted together in the queues of their resources, each behind
@@ -102,10 +103,9 @@ func (s *State) stirUp(this stirring) {
 		return // the call that stirred the first goes on with this one
 	}
 	for i := 0; i < len(s.stirred); i++ {
-		s.still = s.stirred[i].still
-		s.handOver(s.stirred[i].space, s.stirred[i].path)
+		s.handOver(s.stirred[i])
 	}
-	s.stirred, s.still = s.stirred[:0], false
+	s.stirred = s.stirred[:0]
 }
 
 // handOver grants what is free of a resource to its first waiters that are still alive. A first
@@ -113,9 +113,10 @@ func (s *State) stirUp(this stirring) {
 // those behind it: else they could keep it waiting forever. Waiters before it that are no
 // longer alive leave the queue here; the rest of what their sessions had ends when those are
 // settled. In a quarantine nothing is granted. What is too much for the entry becomes a chore.
-func (s *State) handOver(sp *space, path string) {
+func (s *State) handOver(this stirring) {
+	sp, path := this.space, this.path
 	if sp.pools.Has(path) {
-		s.handOverUnits(sp, path)
+		s.handOverUnits(this)
 		return
 	}
 	if sp.waitsForTasks(path) {
@@ -126,7 +127,7 @@ func (s *State) handOver(sp *space, path string) {
 		defer s.offerTask(sp, path)
 	}
 	if p := s.pattern(path); p != nil {
-		s.handOverArea(sp, p)
+		s.handOverArea(this, p)
 		return
 	}
 	for !s.quarantined() {
@@ -137,15 +138,16 @@ func (s *State) handOver(sp *space, path string) {
 		if _, all := r.rests(s.now); all {
 			return
 		}
-		if !s.serve(sp, first(sp, path), path) {
+		if !s.serve(this, first(sp, path)) {
 			return
 		}
 	}
 }
 
-// serve grants to the first waiter of a resource, or lets it leave if it is gone, while the queue of a path moves on.
+// serve grants to the first waiter of a resource, or lets it leave if it is gone, while the queue of this one moves on.
 // It reports whether it did; if not, the waiter stays where it is, or there is no work left in the entry.
-func (s *State) serve(sp *space, waiter *Claim, path string) bool {
+func (s *State) serve(this stirring, waiter *Claim) bool {
+	sp := this.space
 	how, gone := s.gone(sp, waiter)
 	together := s.together(sp, waiter)
 	spent := s.work.spent()
@@ -153,23 +155,24 @@ func (s *State) serve(sp *space, waiter *Claim, path string) bool {
 		how, gone = leasehold.NoSlots, true
 	}
 	switch {
-	case !gone && (waiter.early() || !s.turn(sp, together)):
+	case !gone && (waiter.early() || !s.turn(this, together)):
 		return false
 	// Only after turn, so that a chore is left only where there is something to do. But what turn itself took does not
 	// count: it may be more than a whole entry has, and the chore would then come to the same for ever.
 	case spent:
-		s.putOff(sp, &Chore{Kind: HandOver, Name: path})
+		s.putOff(sp, &Chore{Kind: HandOver, Name: this.path})
 		return false
 	case gone:
 		s.leave(sp, s.dismissed(waiter, how), how)
 		return true
 	}
-	s.grantWaiting(sp, together, path)
+	s.grantWaiting(this, together)
 	return true
 }
 
-// grantWaiting grants to waiters whose turn it is, in the queue of a path and in others.
-func (s *State) grantWaiting(sp *space, together []*Claim, path string) {
+// grantWaiting grants to waiters whose turn it is, in this queue and in others.
+func (s *State) grantWaiting(this stirring, together []*Claim) {
+	sp := this.space
 	if s.plants(GrantInPart) && len(together) > 1 {
 		together = s.splitOff(sp, together)
 	}
@@ -183,7 +186,7 @@ func (s *State) grantWaiting(sp *space, together []*Claim, path string) {
 	}
 	// Only now, when the whole request has its leases, may the other queues move on.
 	for _, c := range together {
-		if c.Resource != path {
+		if c.Resource != this.path {
 			s.stir(sp, c.Resource)
 		}
 	}
@@ -212,16 +215,17 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 }
 
 // turn reports whether waiters are first in all their queues, and there is room for each.
-func (s *State) turn(sp *space, together []*Claim) bool {
+func (s *State) turn(this stirring, together []*Claim) bool {
+	sp := this.space
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
 		if sp.isPart(c.Resource, c.Slots) {
-			if !s.turnInPool(sp, c) {
+			if !s.turnInPool(this, c) {
 				return false
 			}
 			continue
 		}
-		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) || s.overlapped(sp, c) {
+		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) || s.overlapped(this, c) {
 			return false
 		}
 	}

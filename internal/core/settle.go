@@ -104,7 +104,7 @@ func (s *State) settle(sp *space, path string) *Resource {
 		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
 		// still have run out by time, and no claim says so: look at the queue anyway. In an area, time
 		// has done all that was due.
-		s.stirUp(stirring{sp, path, true})
+		s.stirUp(stirring{space: sp, path: path, still: true})
 	}
 	r, _ = sp.resources.Get(path)
 	return r

@@ -88,8 +88,6 @@ type State struct {
 	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
-	still    bool           // what is handed over right now was looked at because of time alone
-	area     *areaLine      // of what is handed over right now; nil: it is in no area
 	unshown  []stirring     // resources whose records may have to show another holder; empty between commands
 	claiming string         // the reservation that the command being applied claims
 	room     txnRoom        // for the next transaction

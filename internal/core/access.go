@@ -19,74 +19,74 @@ type From struct {
 }
 
 // from notes who asks for the command that is applied next, and through which door.
-func (s *State) from(f From, i int) {
-	s.door, s.asker = "", nil
+func (t *turn) from(f From, i int) {
+	t.door, t.asker = "", nil
 	if i < len(f.Origins) {
-		s.door = f.Origins[i].Door
+		t.door = f.Origins[i].Door
 	}
 	if i < len(f.Askers) {
-		s.asker = f.Askers[i]
+		t.asker = f.Askers[i]
 	}
 }
 
 // changeAccess changes the policy, begins it or ends it. What would lock everybody out is refused.
-func (s *State) changeAccess(c *ChangeAccess) Answer {
+func (t *turn) changeAccess(c *ChangeAccess) Answer {
 	switch {
 	case c.Off:
-		return s.endAccess(c)
+		return t.endAccess(c)
 	case len(c.Used) > 0:
-		s.work.take(len(c.Used) * lookCost)
-		s.policy = s.policy.WithUses(c.Used)
-		return s.accessAnswer()
+		t.work.take(len(c.Used) * lookCost)
+		t.policy = t.policy.WithUses(c.Used)
+		return t.accessAnswer()
 	}
 	remove := c.Remove
 	if c.Replace {
 		tokens := remove.Tokens
-		remove = s.policy.Without(c.Put)
+		remove = t.policy.Without(c.Put)
 		remove.Tokens = tokens
 	}
-	s.work.take((remove.Len() + c.Put.Len()) * lookCost)
-	if !s.policy.Changes(remove, c.Put) && !s.policy.Declares(c.Declared) {
-		return s.accessAnswer() // an earlier try did it
+	t.work.take((remove.Len() + c.Put.Len()) * lookCost)
+	if !t.policy.Changes(remove, c.Put) && !t.policy.Declares(c.Declared) {
+		return t.accessAnswer() // an earlier try did it
 	}
-	if c.IfNone && s.policy != nil {
+	if c.IfNone && t.policy != nil {
 		return Answer{Err: accessIsOn()}
 	}
-	if failure := s.policyIsAt(c.IfRevision); failure != nil {
+	if failure := t.policyIsAt(c.IfRevision); failure != nil {
 		return Answer{Err: failure}
 	}
-	changed := s.policy.With(remove, c.Put)
+	changed := t.policy.With(remove, c.Put)
 	if c.Declared.Hash != "" {
 		changed.Declared = c.Declared
 	}
-	s.work.take(changed.Size() / perUnit)
-	if err := changed.FitsAfter(s.policy, s.asker, c.Wall); err != nil {
+	t.work.take(changed.Size() / perUnit)
+	if err := changed.FitsAfter(t.policy, t.asker, c.Wall); err != nil {
 		return refuse(leasehold.Refused, "%v", err)
 	}
-	if failure := s.loses(c, changed, remove.Tokens); failure != nil {
+	if failure := t.loses(c, changed, remove.Tokens); failure != nil {
 		return Answer{Err: failure}
 	}
-	before := s.policy
-	if s.plants(FormerPolicy) {
-		s.former = before
+	before := t.policy
+	if t.plants(FormerPolicy) {
+		t.former = before
 	}
-	s.policy = changed
-	s.withdraws(c, before, remove)
-	return s.accessAnswer()
+	t.policy = changed
+	t.withdraws(c, before, remove)
+	return t.accessAnswer()
 }
 
 func accessIsOn() *leasehold.Error {
 	return refuse(leasehold.Refused, "access is on already: see leasehold access export").Err
 }
 
-func (s *State) endAccess(c *ChangeAccess) Answer {
-	if s.policy != nil {
-		if failure := s.policyIsAt(c.IfRevision); failure != nil {
+func (t *turn) endAccess(c *ChangeAccess) Answer {
+	if t.policy != nil {
+		if failure := t.policyIsAt(c.IfRevision); failure != nil {
 			return Answer{Err: failure}
 		}
 	}
-	s.policy, s.withdrawal, s.revocations = nil, nil, btree.Map[uint64, *Revocation]{}
-	return s.accessAnswer()
+	t.policy, t.withdrawal, t.revocations = nil, nil, btree.Map[uint64, *Revocation]{}
+	return t.accessAnswer()
 }
 
 // policyIsAt refuses a change of another policy than the caller has seen.
@@ -234,30 +234,30 @@ func (sp *space) recordOwnerPieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
-func (s *State) restoreClaimOwner(sp *space, v *ClaimOwner) error {
+func (t *turn) restoreClaimOwner(sp *space, v *ClaimOwner) error {
 	claim, ok := sp.claims.Get(v.ID)
 	if _, twice := sp.claimOwners.Set(v.ID, v.Owner); !ok || twice {
 		return fmt.Errorf("snapshot has the owner of lease %q twice, or the lease is not there", v.ID)
 	}
-	s.countClaim(sp, nil, claim)
+	t.countClaim(sp, nil, claim)
 	return nil
 }
 
-func (s *State) restoreRecordOwner(sp *space, v *RecordOwner) error {
+func (t *turn) restoreRecordOwner(sp *space, v *RecordOwner) error {
 	_, ok := sp.records.Get(v.Path)
 	if _, twice := sp.recordOwners.Set(v.Path, v.Owner); !ok || twice {
 		return fmt.Errorf("snapshot has the owner of record %q twice, or the record is not there", v.Path)
 	}
-	s.tallies.add(v.Owner, tally{records: 1, bytes: sp.records.BytesOf(v.Path)})
+	t.tallies.add(v.Owner, tally{records: 1, bytes: sp.records.BytesOf(v.Path)})
 	return nil
 }
 
 // restorePolicy takes over a part of a policy, and reports whether it is one. Nobody has seen the policy yet.
-func (s *State) restorePolicy(value any) bool {
+func (t *turn) restorePolicy(value any) bool {
 	var put access.Items
 	switch v := value.(type) {
 	case *PolicyHead:
-		s.policy = &access.Policy{Revision: v.Revision, Declared: v.Declared}
+		t.policy = &access.Policy{Revision: v.Revision, Declared: v.Declared}
 		return true
 	case *access.Token:
 		put.Tokens = []*access.Token{v}
@@ -274,8 +274,8 @@ func (s *State) restorePolicy(value any) bool {
 	default:
 		return false
 	}
-	if s.policy != nil {
-		s.policy.Put(put)
+	if t.policy != nil {
+		t.policy.Put(put)
 	}
 	return true
 }

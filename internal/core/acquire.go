@@ -11,53 +11,53 @@ import (
 // acquire grants all that is asked for, or queues all of it, or refuses all of it. It looks at
 // everything first and changes nothing until nothing can be refused any longer (see admit), so
 // there is nothing to undo.
-func (s *State) acquire(c *Acquire) Answer {
-	if c.Session != "" && s.space(c.Namespace) == nil {
-		return s.noSession(nil, c.Session) // a refusal must not begin a namespace
+func (t *turn) acquire(c *Acquire) Answer {
+	if c.Session != "" && t.space(c.Namespace) == nil {
+		return t.noSession(nil, c.Session) // a refusal must not begin a namespace
 	}
-	sp, failure := s.makeSpace(c.Namespace)
+	sp, failure := t.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
 	if c.Task {
-		return s.claimTask(sp, c)
+		return t.claimTask(sp, c)
 	}
 	// The id is in use: most likely this is a retry, whose first answer was lost.
-	if claim := s.touch(sp, c.ID); claim != nil {
-		return s.acquireAgain(sp, c)
+	if claim := t.touch(sp, c.ID); claim != nil {
+		return t.acquireAgain(sp, c)
 	}
 	if c.Reservation != "" {
-		if c, failure = s.claimReservation(sp, c); failure != nil {
+		if c, failure = t.claimReservation(sp, c); failure != nil {
 			return Answer{Err: failure}
 		}
 	}
 	items := c.Items()
-	claims, failure := s.prepare(sp, c, items)
+	claims, failure := t.prepare(sp, c, items)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
 	// Not sooner: those who wait are looked at before, and what is reserved is still kept from them.
-	s.claiming = c.Reservation
-	if failure := s.mirrorRefuses(sp, c, items, claims); failure != nil {
+	t.claiming = c.Reservation
+	if failure := t.mirrorRefuses(sp, c, items, claims); failure != nil {
 		return Answer{Err: failure}
 	}
-	return s.admit(sp, c, items, claims)
+	return t.admit(sp, c, items, claims)
 }
 
 // prepare makes claims of what is asked for, or says why they can be neither granted nor
 // wait. It changes nothing but what time has changed already.
-func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, failure *leasehold.Error) {
+func (t *turn) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, failure *leasehold.Error) {
 	// An id names one lease for as long as it is remembered, so a late retry learns what
 	// became of the first try instead of being granted a second lease.
 	for _, item := range items {
-		if failure := s.unusedID(sp, item); failure != nil {
+		if failure := t.unusedID(sp, item); failure != nil {
 			return nil, failure
 		}
 	}
 	var session *Session
 	if c.Session != "" {
-		if session = s.liveSession(sp, c.Session); session == nil {
-			return nil, s.noSession(sp, c.Session).Err
+		if session = t.liveSession(sp, c.Session); session == nil {
+			return nil, t.noSession(sp, c.Session).Err
 		}
 		for _, item := range items {
 			if failure := withdrawn(session, item); failure != nil {
@@ -72,21 +72,21 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 				c.Session, session.used(), len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
-	if failure := s.mayTakePatterns(sp, items); failure != nil {
+	if failure := t.mayTakePatterns(sp, items); failure != nil {
 		return nil, failure
 	}
 	if failure := sp.mayAskTogether(items); failure != nil {
 		return nil, failure
 	}
 	for _, item := range items {
-		s.settle(sp, item.Resource)
+		t.settle(sp, item.Resource)
 	}
 	// Claims are made only when all resources are settled: what is agreed on the capacity of
 	// one goes when its last sharer does.
-	claims = slices.Grow(s.asked[:0], len(items))[:len(items)]
-	s.asked = claims
+	claims = slices.Grow(t.asked[:0], len(items))[:len(items)]
+	t.asked = claims
 	for i, item := range items {
-		if claims[i], failure = s.claim(sp, c, item, session); failure != nil {
+		if claims[i], failure = t.claim(sp, c, item, session); failure != nil {
 			return nil, failure
 		}
 	}
@@ -94,12 +94,12 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 }
 
 // unusedID refuses an id that is in use, or was lately.
-func (s *State) unusedID(sp *space, item Item) *leasehold.Error {
-	if claim := s.touch(sp, item.ID); claim != nil {
+func (t *turn) unusedID(sp *space, item Item) *leasehold.Error {
+	if claim := t.touch(sp, item.ID); claim != nil {
 		return otherID(claim).Err
 	}
 	if _, ended := sp.ended.Get(item.ID); ended { // maybe just now
-		return s.noClaim(sp, item.ID).Err
+		return t.noClaim(sp, item.ID).Err
 	}
 	return nil
 }
@@ -120,14 +120,14 @@ func otherID(claim *Claim) Answer {
 }
 
 // claim makes the claim on one of the resources, as far as its definition allows.
-func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim, *leasehold.Error) {
+func (t *turn) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim, *leasehold.Error) {
 	d := sp.definition(item.Resource)
-	ttl, failure := s.allowedTTL(sp, c, item.Resource, session)
+	ttl, failure := t.allowedTTL(sp, c, item.Resource, session)
 	if failure == nil {
-		failure = s.agree(sp, item, d)
+		failure = t.agree(sp, item, d)
 	}
 	if failure == nil {
-		failure = s.maySelect(sp, c, item)
+		failure = t.maySelect(sp, c, item)
 	}
 	if failure != nil {
 		return nil, failure
@@ -135,12 +135,12 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	// The stricter of the two limits applies: a definition protects those who wait from holders
 	// that ask for too much.
 	limit := c.HoldLimit
-	if d.HoldLimit != 0 && !s.plants(IgnoreHoldLimit) && (limit == 0 || limit > d.HoldLimit) {
+	if d.HoldLimit != 0 && !t.plants(IgnoreHoldLimit) && (limit == 0 || limit > d.HoldLimit) {
 		limit = d.HoldLimit
 	}
 	claim := &Claim{
 		ID: item.ID, Resource: item.Resource, Holder: c.Holder, Session: c.Session, TTL: ttl, Slots: uint32(item.Slots),
-		Since: s.now, SinceWall: s.wall,
+		Since: t.now, SinceWall: t.wall,
 	}
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
 		Expected: d.Expected, Select: item.Select, Task: c.Task, Reservation: c.Reservation}
@@ -148,8 +148,8 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		terms.ask, _ = compileAsk(item.Slots, item.Select, c.Labels)
 	}
 	terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
-	if claim.Native = s.door == nativeDoor || s.door == respWire; !claim.Native {
-		terms.Door = s.door
+	if claim.Native = t.door == nativeDoor || t.door == respWire; !claim.Native {
+		terms.Door = t.door
 	}
 	claim.setTerms(terms)
 	return claim, nil
@@ -216,28 +216,28 @@ func (s *State) tooManySlots(item Item, capacity int) *leasehold.Error {
 
 // admit grants all claims of a request, or queues all of them, or refuses. Every refusal comes
 // before the first change.
-func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
-	blocked, failure := s.admissible(sp, c, items, claims)
+func (t *turn) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
+	blocked, failure := t.admissible(sp, c, items, claims)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	s.let(sp, c, items, claims, blocked.at)
-	return s.askedAnswer(sp, claims)
+	t.let(sp, c, items, claims, blocked.at)
+	return t.askedAnswer(sp, claims)
 }
 
 // askedAnswer shows what a request has got: its leases, or its place in the queue.
-func (s *State) askedAnswer(sp *space, claims []*Claim) Answer {
+func (l *look) askedAnswer(sp *space, claims []*Claim) Answer {
 	if claims[0].waiting() {
-		return s.waiterAnswer(sp, claims[0])
+		return l.waiterAnswer(sp, claims[0])
 	}
-	return s.leasesAnswer(sp, claims)
+	return l.leasesAnswer(sp, claims)
 }
 
 // admissible says why claims can be neither granted nor wait, and what they would have to wait for.
-func (s *State) admissible(
+func (t *turn) admissible(
 	sp *space, c *Acquire, items []Item, claims []*Claim,
 ) (blocked obstacle, failure *leasehold.Error) {
-	blocked = s.blocked(sp, c, items, claims)
+	blocked = t.blocked(sp, c, items, claims)
 	isBlocked := blocked.at != nil
 	if isBlocked && blocked.forever {
 		return blocked, refuse(leasehold.Refused, "%s: this request %s", blocked.at.Path, blocked.units).Err
@@ -245,45 +245,45 @@ func (s *State) admissible(
 	// Those who do not wait are told who is in their way, and not that some cap is reached,
 	// which they can do nothing about.
 	if isBlocked && c.Wait == 0 {
-		return blocked, s.blockedBy(sp, blocked).Err
+		return blocked, t.blockedBy(sp, blocked).Err
 	}
-	if failure := s.roomForClaims(sp, len(claims), isBlocked); failure != nil {
+	if failure := t.roomForClaims(sp, len(claims), isBlocked); failure != nil {
 		return blocked, failure
 	}
 	shared := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 })
-	if shared >= 0 && s.unsettled && !isBlocked {
+	if shared >= 0 && t.unsettled && !isBlocked {
 		// Nobody could say which is the smallest token that is still alive.
 		return blocked, tooManyOver(items[shared].Resource)
 	}
 	if isBlocked {
-		return blocked, s.mayWait(sp, c, claims)
+		return blocked, t.mayWait(sp, c, claims)
 	}
 	return blocked, nil
 }
 
 // let grants all claims of a request or, if they are blocked, queues them. From here on nothing is refused: everything
 // below happens, or the whole request would be half done.
-func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) {
-	s.mirrorClaims(sp, claims)
+func (t *turn) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) {
+	t.mirrorClaims(sp, claims)
 	for i, claim := range claims {
-		s.bind(sp, claim)
-		sp.setClaimOwner(claim.ID, s.permit.OwnerOf(takeVerb(items[i].Slots), sp.name, claim.Resource, claim.Holder))
-		s.settleCapacity(sp, items[i])
+		t.bind(sp, claim)
+		sp.setClaimOwner(claim.ID, t.permit.OwnerOf(takeVerb(items[i].Slots), sp.name, claim.Resource, claim.Holder))
+		t.settleCapacity(sp, items[i])
 	}
 	if c.Reservation != "" {
-		s.claimedBy(sp, sp.reservations.Get(c.Reservation), claims[0].ID)
+		t.claimedBy(sp, sp.reservations.Get(c.Reservation), claims[0].ID)
 	}
 	if blocked != nil {
 		until := Time(0)
 		if c.Wait != command.Endless {
-			until = s.now.Add(c.Wait)
+			until = t.now.Add(c.Wait)
 		}
-		s.enqueue(sp, claims, until, c.Priority)
-		s.showClaims(sp, claims)
+		t.enqueue(sp, claims, until, c.Priority)
+		t.showClaims(sp, claims)
 		if c.Reservation != "" {
-			s.stir(sp, c.Resource) // units are kept for it where it can begin first, and no longer those of the plan
+			t.stir(sp, c.Resource) // units are kept for it where it can begin first, and no longer those of the plan
 		}
-		s.work.take(s.forecastCost(sp, blocked))
+		t.work.take(t.forecastCost(sp, blocked))
 		return
 	}
 	for i, claim := range claims {
@@ -291,36 +291,36 @@ func (s *State) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocke
 		if r, ok := sp.resources.Get(claim.Resource); ok {
 			taken = *r
 		}
-		claims[i] = s.grant(sp, taken, claim)
+		claims[i] = t.grant(sp, taken, claim)
 	}
-	s.showClaims(sp, claims)
+	t.showClaims(sp, claims)
 	for _, claim := range claims {
-		s.lookAgain(sp, claim)
+		t.lookAgain(sp, claim)
 	}
 }
 
 // blocked returns the first obstacle to granting all that is asked for now.
-func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) obstacle {
+func (t *turn) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) obstacle {
 	for i, item := range items {
 		r, ok := sp.resources.Get(item.Resource)
 		if sp.isPart(item.Resource, uint32(item.Slots)) {
 			if !ok {
 				r = &Resource{Path: item.Resource}
 			}
-			if blocked := s.openUnits(sp, r, claims[i], c.Priority); blocked.at != nil {
+			if blocked := t.openUnits(sp, r, claims[i], c.Priority); blocked.at != nil {
 				return blocked
 			}
 			continue
 		}
 		if !ok {
-			if r = (&Resource{Path: item.Resource}); s.quarantined() {
+			if r = (&Resource{Path: item.Resource}); t.quarantined() {
 				return obstacle{at: r}
 			}
 		}
-		if !s.open(sp, r, item, c.Priority) {
+		if !t.open(sp, r, item, c.Priority) {
 			return obstacle{at: r}
 		}
-		if other := s.newcomerOverlaps(sp, claims[i], c.Priority); other != nil {
+		if other := t.newcomerOverlaps(sp, claims[i], c.Priority); other != nil {
 			return obstacle{at: other, overlaps: item.Resource}
 		}
 	}
@@ -329,26 +329,26 @@ func (s *State) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) ob
 
 // mayWait refuses a wait for which the queues have no room, or that would close a cycle of
 // parties waiting for each other and so never end.
-func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error {
+func (l *look) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error {
 	for _, claim := range claims {
 		if r, ok := sp.resources.Get(claim.Resource); ok && r.Waiting >= leasehold.MaxQueue {
 			return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have",
 				claim.Resource, r.Waiting).Err
 		}
 	}
-	return s.deadlock(sp, claims, c.Priority)
+	return l.deadlock(sp, claims, c.Priority)
 }
 
 // acquireAgain answers an acquire whose id is in use: the same request once more gets what
 // there is by now. What remains of the lease is counted at this stamp and is not extended: an
 // acquire that is retried is no renewal.
-func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
+func (t *turn) acquireAgain(sp *space, c *Acquire) Answer {
 	items := c.Items()
 	claims := make([]*Claim, len(items))
 	for _, item := range items {
-		again := s.touch(sp, item.ID)
+		again := t.touch(sp, item.ID)
 		if again == nil {
-			return s.noClaim(sp, item.ID)
+			return t.noClaim(sp, item.ID)
 		}
 		if !again.asked(item.Resource, c.Task) || again.Holder != c.Holder {
 			return otherID(again)
@@ -357,7 +357,7 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	for i, item := range items {
 		again, ok := sp.claims.Get(item.ID) // the others may have changed it
 		if !ok {
-			return s.noClaim(sp, item.ID)
+			return t.noClaim(sp, item.ID)
 		}
 		if claims[i] = again; again.waiting() != claims[0].waiting() {
 			return otherID(again) // they were not asked for together
@@ -366,23 +366,23 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	claim := claims[0]
 	switch {
 	case !claim.waiting():
-		return s.leasesAnswer(sp, claims)
+		return t.leasesAnswer(sp, claims)
 	case c.Wait > 0:
-		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
+		return t.waiterAnswer(sp, t.stillWanted(sp, claim))
 	}
 	r, _ := sp.resources.Get(claim.Resource)
-	s.work.take(s.forecastCost(sp, r))
-	if other, _ := s.excludedBy(sp, claim); other != nil {
-		return s.heldOverlapping(sp, other, claim.Resource, s.position(sp, claim))
+	t.work.take(t.forecastCost(sp, r))
+	if other, _ := t.excludedBy(sp, claim); other != nil {
+		return t.heldOverlapping(sp, other, claim.Resource, t.position(sp, claim))
 	}
-	return s.held(sp, r, s.position(sp, claim))
+	return t.held(sp, r, t.position(sp, claim))
 }
 
 // open reports whether a settled resource can be granted to somebody who does not wait yet.
 // Those who wait go first, even if the newcomer would fit beside them, unless they have a lower
 // priority: else a stream of small requests could keep a large one waiting forever.
-func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
-	if s.quarantined() || priority == earlyPriority {
+func (l *look) open(sp *space, r *Resource, item Item, priority int) bool {
+	if l.quarantined() || priority == earlyPriority {
 		return false
 	}
 	if r.Waiting > 0 {
@@ -390,50 +390,50 @@ func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 			return false
 		}
 	}
-	return s.fits(sp, r, uint32(item.Slots), item.KnownCapacity())
+	return l.fits(sp, r, uint32(item.Slots), item.KnownCapacity())
 }
 
 // grant gives the resource to a claim, which must have left the queue. It is the only place
 // where a claim gets its first token, whichever way it came here; so what holds for one grant
 // holds for all.
-func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
+func (t *turn) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if claim.Wait != nil {
-		s.learnWait(&taken, claim)
+		t.learnWait(&taken, claim)
 	}
-	s.work.take(grantCost)
+	t.work.take(grantCost)
 	waited := claim.Wait != nil
 	since, granted := claim.Since, claim
 	if waited {
 		granted = new(*claim) // the queue has it; what was asked for just now is nobody's yet
 	}
 	granted.Token, granted.Wait = sp.nextToken(), nil
-	granted.Long = s.longFor(sp, &taken, granted)
+	granted.Long = t.longFor(sp, &taken, granted)
 	// Both the TTL and the hold limit count from the grant: time in the queue is not time held.
-	granted.Since, granted.SinceWall = s.now, s.wall
+	granted.Since, granted.SinceWall = t.now, t.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {
-		granted.Expires = s.now.Add(granted.TTL)
+		granted.Expires = t.now.Add(granted.TTL)
 	}
-	s.endsWith(sp, granted)
+	t.endsWith(sp, granted)
 	if waited {
-		t := granted.terms()
-		t.Waited = time.Duration(s.now - since)
-		granted.setTerms(t)
+		terms := granted.terms()
+		terms.Waited = time.Duration(t.now - since)
+		granted.setTerms(terms)
 	}
-	s.warn(sp, &taken, granted)
-	s.occupy(sp, &taken, granted)
-	s.setResource(sp, &taken)
+	t.warn(sp, &taken, granted)
+	t.occupy(sp, &taken, granted)
+	t.setResource(sp, &taken)
 
-	granted.Revision = s.revise(sp)
-	s.put(sp, granted)
-	event := s.event(sp, granted, leasehold.Acquired)
-	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, granted))
-	if s.borrowed(granted.ID) {
+	granted.Revision = t.revise(sp)
+	t.put(sp, granted)
+	event := t.event(sp, granted, leasehold.Acquired)
+	event.Reason, event.Until = granted.terms().Reason, t.moment(t.deadlineOf(sp, granted))
+	if t.borrowed(granted.ID) {
 		event.By = leasehold.ByBackfill
 	}
-	s.emit(sp, event)
+	t.emit(sp, event)
 	if granted.Slots == 0 && granted.face() == nil {
-		s.holderChanged(sp, granted.Resource)
+		t.holderChanged(sp, granted.Resource)
 	}
-	return s.foretold(sp, granted)
+	return t.foretold(sp, granted)
 }

@@ -96,49 +96,49 @@ func about(c *Claim, kind leasehold.AlarmKind) *Alarm {
 }
 
 // raise makes an alarm active, or extends it.
-func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
+func (t *turn) raise(sp *space, a *Alarm, format string, args ...any) {
 	a.Text = fmt.Sprintf(format, args...)
-	s.activate(sp, a)
+	t.activate(sp, a)
 }
 
 // activate is raise for an alarm that has its text. An alarm that is raised again is the newest of
 // all, so that what still goes on is the last to make room.
-func (s *State) activate(sp *space, a *Alarm) {
-	a.SinceWall, a.Last, a.LastWall, a.Count = s.wall, s.now, s.wall, 1
+func (t *turn) activate(sp *space, a *Alarm) {
+	a.SinceWall, a.Last, a.LastWall, a.Count = t.wall, t.now, t.wall, 1
 	a.filed, a.namespace = a.key(), sp.name
 	// It takes its place before there is room for it: one search instead of two, and when
 	// thousands of leases end together there is one for each.
 	before, known := sp.alarms.Set(a.filed, a)
-	again := known && before.stands(s.now)
+	again := known && before.stands(t.now)
 	if again {
 		a.SinceWall, a.Count = before.SinceWall, before.Count+1
 	}
 	if known {
 		sp.alarmOrder.Delete(before.Order)
-		s.uncountAlarm(before)
+		t.uncountAlarm(before)
 	}
-	s.alarms.raised[a.Kind]++
-	if !s.roomForAlarm(sp) {
+	t.alarms.raised[a.Kind]++
+	if !t.roomForAlarm(sp) {
 		sp.alarms.Delete(a.filed)
 		return
 	}
-	s.alarms.order++
-	a.Order = s.alarms.order
+	t.alarms.order++
+	a.Order = t.alarms.order
 	sp.alarmOrder.Set(a.Order, a)
-	s.countAlarm(a)
+	t.countAlarm(a)
 	if !again {
-		s.tellAlarm(sp, a, leasehold.Alarmed)
+		t.tellAlarm(sp, a, leasehold.Alarmed)
 	}
 }
 
 // tellAlarm makes an event of an alarm. It comes after all other events of the command, which
 // say what it is about.
-func (s *State) tellAlarm(sp *space, a *Alarm, kind leasehold.Kind) {
+func (t *turn) tellAlarm(sp *space, a *Alarm, kind leasehold.Kind) {
 	var owner *access.Owner
 	if session, ok := sp.sessions.Get(a.Session); ok && a.Resource == "" {
 		owner = session.Owner
 	}
-	s.untold = append(s.untold, untold{sp, &leasehold.Event{
+	t.untold = append(t.untold, untold{sp, &leasehold.Event{
 		Kind: kind, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session,
 		Owner: owner, Reason: a.Text,
 	}})
@@ -150,71 +150,71 @@ type untold struct {
 	event *leasehold.Event
 }
 
-func (s *State) tellAlarms() {
-	for _, u := range s.untold {
-		s.emit(u.space, u.event)
+func (t *turn) tellAlarms() {
+	for _, u := range t.untold {
+		t.emit(u.space, u.event)
 	}
-	clear(s.untold)
-	s.untold = s.untold[:0]
+	clear(t.untold)
+	t.untold = t.untold[:0]
 }
 
 // roomForAlarm makes room for the alarm that is about to be counted, and reports whether there is any.
 // If there are too many in all and this namespace has none to give up, there is no room: nobody's
 // alarms are dropped for those of others.
-func (s *State) roomForAlarm(sp *space) bool {
-	if sp.alarms.Len() <= maxAlarmsOne && s.alarms.all < maxAlarms {
+func (t *turn) roomForAlarm(sp *space) bool {
+	if sp.alarms.Len() <= maxAlarmsOne && t.alarms.all < maxAlarms {
 		return true
 	}
 	_, oldest, ok := sp.alarmOrder.PopMin()
 	if ok {
 		sp.alarms.Delete(oldest.filed)
-		s.uncountAlarm(oldest)
+		t.uncountAlarm(oldest)
 	}
 	return ok
 }
 
-func (s *State) fileAlarm(sp *space, a *Alarm) {
+func (t *turn) fileAlarm(sp *space, a *Alarm) {
 	a.namespace = sp.name
 	sp.alarms.Set(a.filed, a)
 	sp.alarmOrder.Set(a.Order, a)
-	s.countAlarm(a)
+	t.countAlarm(a)
 }
 
-func (s *State) dropAlarm(sp *space, a *Alarm) {
+func (t *turn) dropAlarm(sp *space, a *Alarm) {
 	sp.alarms.Delete(a.filed)
 	sp.alarmOrder.Delete(a.Order)
-	s.uncountAlarm(a)
+	t.uncountAlarm(a)
 }
 
 // countAlarm counts an alarm among those of all namespaces.
-func (s *State) countAlarm(a *Alarm) {
+func (t *turn) countAlarm(a *Alarm) {
 	if !a.Quiet {
-		s.alarms.stand[a.Kind]++
+		t.alarms.stand[a.Kind]++
 	}
-	s.alarms.all++
+	t.alarms.all++
 	if a.Kind.Past() {
-		s.alarms.past.Set(a.Order, a)
+		t.alarms.past.Set(a.Order, a)
 	}
 }
 
-func (s *State) uncountAlarm(a *Alarm) {
+func (t *turn) uncountAlarm(a *Alarm) {
 	if !a.Quiet {
-		s.alarms.stand[a.Kind]--
+		t.alarms.stand[a.Kind]--
 	}
-	s.alarms.all--
+	t.alarms.all--
 	if a.Kind.Past() {
-		s.alarms.past.Delete(a.Order)
+		t.alarms.past.Delete(a.Order)
 	}
 }
 
 // forgetAlarm drops the oldest alarm about something past if it is no longer active, and
 // reports whether it did.
-func (s *State) forgetAlarm() bool {
-	_, a, ok := s.alarms.past.Min()
-	if !ok || a.stands(s.now) {
+func (t *turn) forgetAlarm() bool {
+	_, a, ok := t.alarms.past.Min()
+	if !ok || a.stands(t.now) {
 		return false
 	}
-	s.dropAlarm(s.space(a.namespace), a)
+	t.dropAlarm(t.space(a.namespace), a)
 	return true
 }
 
@@ -231,63 +231,62 @@ func (s *State) standing(sp *space, like *Alarm) *Alarm {
 }
 
 // clearAlarm ends an alarm, if it is active.
-func (s *State) clearAlarm(sp *space, like *Alarm) {
-	if a := s.standing(sp, like); a != nil {
-		s.dropAlarm(sp, a)
+func (t *turn) clearAlarm(sp *space, like *Alarm) {
+	if a := t.standing(sp, like); a != nil {
+		t.dropAlarm(sp, a)
 		if !a.Quiet {
-			s.tellAlarm(sp, a, leasehold.AlarmCleared)
+			t.tellAlarm(sp, a, leasehold.AlarmCleared)
 		}
 	}
 }
 
 // overdue raises the alarm of a lease that is held for too long. The claim remembers that it
 // did, or its timer would be due again at once.
-func (s *State) overdue(sp *space, c *Claim) {
-	s.ends++
-	s.work.take(endCost)
+func (t *turn) overdue(sp *space, c *Claim) {
+	t.work.take(endCost)
 	long := *c
 	long.Overdue = true
-	s.put(sp, &long)
-	held, limit := time.Duration(s.now-c.Since), c.long()
+	t.put(sp, &long)
+	held, limit := time.Duration(t.now-c.Since), c.long()
 	if c.terms().Expected != 0 {
-		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder,
+		t.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder,
 			c.Resource, timeline.Text(held), timeline.Text(limit))
 		return
 	}
-	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)",
+	t.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)",
 		c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
 }
 
 // renamed keeps the alarm of a lease that continues under another id or holder.
-func (s *State) renamed(sp *space, from, to *Claim) {
-	if a := s.standing(sp, about(from, leasehold.HeldLong)); a != nil {
+func (t *turn) renamed(sp *space, from, to *Claim) {
+	if a := t.standing(sp, about(from, leasehold.HeldLong)); a != nil {
 		other := *a
 		other.ID, other.Holder, other.Token = to.ID, to.Holder, to.Token
 		other.filed = other.key()
-		s.dropAlarm(sp, a)
-		s.fileAlarm(sp, &other)
+		t.dropAlarm(sp, a)
+		t.fileAlarm(sp, &other)
 	}
 }
 
 // alarmEnd raises or clears the alarms that the end of a lease is a reason for. before is what
 // was learned before that end. What a session took with it that expired or was abandoned is one
 // alarm for all: see alarmSession.
-func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Usual) {
+func (t *turn) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Usual) {
 	if c.Overdue {
-		s.clearAlarm(sp, about(c, leasehold.HeldLong))
+		t.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
 	switch {
-	case !s.alarming(sp, c, how):
-	case len(s.untold) >= maxAlarmsAtOnce && !sp.awaitsAcknowledgement(c):
-		s.alarms.raised[leasehold.UncleanEnd]++
+	case !t.alarming(sp, c, how):
+	case len(t.untold) >= maxAlarmsAtOnce && !sp.awaitsAcknowledgement(c):
+		t.alarms.raised[leasehold.UncleanEnd]++
 	default:
 		a := about(c, leasehold.UncleanEnd)
 		a.Text = "the lease of " + c.Holder + " on " + c.Resource + " ended uncleanly (" + how.String() + ")"
-		s.activate(sp, a)
+		t.activate(sp, a)
 	}
-	again := before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now
+	again := before.LostBefore != 0 && before.LostBefore.Add(flapTime) > t.now
 	if again && usage.WentAway(how) && !ordinary(sp, c, how) {
-		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s",
+		t.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s",
 			c.Resource, flapTimes, timeline.Text(flapTime), c.Holder)
 	}
 }
@@ -317,17 +316,17 @@ func (sp *space) awaitsAcknowledgement(c *Claim) bool {
 
 // lookedAt clears the alarms that tell of what was acknowledged on a resource: all about something past. One that tells
 // of a later lease than the caller saw stays.
-func (s *State) lookedAt(sp *space, path string, token leasehold.Token) {
+func (t *turn) lookedAt(sp *space, path string, token leasehold.Token) {
 	for _, kind := range leasehold.AlarmKinds {
 		like := &Alarm{Kind: kind, Resource: path}
-		if a := s.standing(sp, like); a != nil && kind.Past() && a.Token <= token {
-			s.clearAlarm(sp, like)
+		if a := t.standing(sp, like); a != nil && kind.Past() && a.Token <= token {
+			t.clearAlarm(sp, like)
 		}
 	}
 }
 
 // alarmSession raises the alarm of a session that expired, or was abandoned, while it had leases.
-func (s *State) alarmSession(sp *space, session string, left *Left) {
+func (t *turn) alarmSession(sp *space, session string, left *Left) {
 	if left.Leases == 0 {
 		return
 	}
@@ -337,36 +336,36 @@ func (s *State) alarmSession(sp *space, session string, left *Left) {
 	}
 	a := &Alarm{Kind: leasehold.UncleanEnd, Resource: left.Resource, Holder: left.Holder, Session: session}
 	if left.How == leasehold.Abandoned {
-		s.raise(sp, a, "the holder %s died, and session %s ended with its lease on %s%s", left.Holder, session,
+		t.raise(sp, a, "the holder %s died, and session %s ended with its lease on %s%s", left.Holder, session,
 			left.Resource, more)
 		return
 	}
-	s.raise(sp, a, "session %s expired, and with it the lease of %s on %s%s", session, left.Holder, left.Resource, more)
+	t.raise(sp, a, "session %s expired, and with it the lease of %s on %s%s", session, left.Holder, left.Resource, more)
 }
 
 // lateLease raises the alarm of a lease whose renewal came late, the first time.
-func (s *State) lateLease(sp *space, before, renewed *Claim) {
+func (t *turn) lateLease(sp *space, before, renewed *Claim) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
-		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left",
+		t.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left",
 			renewed.Holder,
-			renewed.Resource, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
+			renewed.Resource, timeline.Text(time.Duration(before.Expires-t.now)), timeline.Text(renewed.TTL))
 	}
 }
 
 // lateSession is lateLease for a session.
-func (s *State) lateSession(sp *space, before, renewed *Session) {
+func (t *turn) lateSession(sp *space, before, renewed *Session) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
 		a := &Alarm{Kind: leasehold.LateRenewal, Session: renewed.ID}
-		s.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID,
-			timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
+		t.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID,
+			timeline.Text(time.Duration(before.Expires-t.now)), timeline.Text(renewed.TTL))
 	}
 }
 
 // lengthened raises the alarm of a queue that became too long.
-func (s *State) lengthened(sp *space, path string) {
+func (t *turn) lengthened(sp *space, path string) {
 	r, _ := sp.resources.Get(path)
 	a := &Alarm{Kind: leasehold.LongQueue, Resource: path}
-	if r.Waiting <= minQueue || s.standing(sp, a) != nil {
+	if r.Waiting <= minQueue || t.standing(sp, a) != nil {
 		return
 	}
 	learned := r.more().usual()
@@ -375,21 +374,21 @@ func (s *State) lengthened(sp *space, path string) {
 		return
 	}
 	if usual == 0 {
-		s.raise(sp, a, "%d wait for %s", r.Waiting, path)
+		t.raise(sp, a, "%d wait for %s", r.Waiting, path)
 		return
 	}
-	s.raise(sp, a, "%d wait for %s: usual are %d", r.Waiting, path, usual)
+	t.raise(sp, a, "%d wait for %s: usual are %d", r.Waiting, path, usual)
 }
 
 // shortened clears the alarm of a queue when it is half as long as the length that raised it: a
 // queue that wavers around the limit must not raise and clear the alarm with every waiter.
-func (s *State) shortened(sp *space, path string) {
-	a := s.standing(sp, &Alarm{Kind: leasehold.LongQueue, Resource: path})
+func (t *turn) shortened(sp *space, path string) {
+	a := t.standing(sp, &Alarm{Kind: leasehold.LongQueue, Resource: path})
 	if a == nil {
 		return
 	}
 	if r, ok := sp.resources.Get(path); !ok || r.Waiting <= a.Limit/2 {
-		s.clearAlarm(sp, a)
+		t.clearAlarm(sp, a)
 	}
 }
 

@@ -16,50 +16,50 @@ import (
 // sent; a holder that counts them from before it sent the request is never more optimistic than
 // the server.
 
-func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
-	lease := s.lease(sp, c)
+func (l *look) leaseAnswer(sp *space, c *Claim) Answer {
+	lease := l.lease(sp, c)
 	return Answer{Lease: &lease}
 }
 
 // leasesAnswer shows the first of several leases, and the others beside it.
-func (s *State) leasesAnswer(sp *space, claims []*Claim) Answer {
-	answer := s.leaseAnswer(sp, claims[0])
+func (l *look) leasesAnswer(sp *space, claims []*Claim) Answer {
+	answer := l.leaseAnswer(sp, claims[0])
 	for _, c := range claims[1:] {
-		answer.Also = append(answer.Also, s.lease(sp, c))
+		answer.Also = append(answer.Also, l.lease(sp, c))
 	}
 	return answer
 }
 
 // lease shows a claim that is held, as of the stamp.
-func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
-	return s.leaseAbove(sp, c, s.floor(sp, c))
+func (l *look) lease(sp *space, c *Claim) leasehold.Lease {
+	return l.leaseAbove(sp, c, l.floor(sp, c))
 }
 
 // leaseAbove is lease, where the floor is known.
-func (s *State) leaseAbove(sp *space, c *Claim, floor leasehold.Token) leasehold.Lease {
+func (l *look) leaseAbove(sp *space, c *Claim, floor leasehold.Token) leasehold.Lease {
 	t := c.terms()
-	l := leasehold.Lease{
+	shown := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
 		Session: c.Session, State: c.state(), Token: c.Token, Floor: floor, Slots: int(c.Slots), Units: t.Units,
 		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
-		Door: c.door(), Note: t.Note, Reserved: s.upcoming(sp, c),
+		Door: c.door(), Note: t.Note, Reserved: l.upcoming(sp, c),
 	}
-	if s.permit != nil && !s.permit.May(access.Read, sp.name, c.Resource, nil) {
-		l.After = nil // that was somebody else's
+	if l.permit != nil && !l.permit.May(access.Read, sp.name, c.Resource, nil) {
+		shown.After = nil // that was somebody else's
 	}
 	if t.NotedWall != 0 {
-		l.Noted = calendar(t.NotedWall)
+		shown.Noted = calendar(t.NotedWall)
 	}
 	// How often others intervened is in every answer about a lease of a session: the holder
 	// compares it with the number it knew before it trusts a later renewal.
 	if session, ok := sp.sessions.Get(c.Session); ok {
-		l.Interventions = session.touched().Count
+		shown.Interventions = session.touched().Count
 	}
-	if at := s.deadlineOf(sp, c); at != 0 {
-		l.Remaining, l.Expires = time.Duration(max(0, at-s.now)), s.moment(at)
+	if at := l.deadlineOf(sp, c); at != 0 {
+		shown.Remaining, shown.Expires = time.Duration(max(0, at-l.now)), l.moment(at)
 	}
-	return l
+	return shown
 }
 
 func (c *Claim) state() leasehold.State {
@@ -83,9 +83,9 @@ func (s *State) session(sp *space, session *Session) leasehold.Session {
 	}
 }
 
-func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
-	waiter := s.waiter(sp, c, s.position(sp, c))
-	waiter.Forecast, waiter.ForecastError = s.waiterForecast(sp, c)
+func (l *look) waiterAnswer(sp *space, c *Claim) Answer {
+	waiter := l.waiter(sp, c, l.position(sp, c))
+	waiter.Forecast, waiter.ForecastError = l.waiterForecast(sp, c)
 	return Answer{Waiter: &waiter}
 }
 
@@ -100,10 +100,10 @@ func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 }
 
 // broken shows the lease that a break has just ended.
-func (s *State) broken(sp *space, c *Claim) Answer {
-	lease := s.lease(sp, c)
-	lease.State, lease.Remaining, lease.Expires = leasehold.Broken, 0, calendar(s.wall)
-	lease.AvailableAt = s.restsAfter(sp, c.Resource, c.ID)
+func (l *look) broken(sp *space, c *Claim) Answer {
+	lease := l.lease(sp, c)
+	lease.State, lease.Remaining, lease.Expires = leasehold.Broken, 0, calendar(l.wall)
+	lease.AvailableAt = l.restsAfter(sp, c.Resource, c.ID)
 	return Answer{Lease: &lease}
 }
 
@@ -174,18 +174,18 @@ type obstacle struct {
 }
 
 // blockedBy answers a request that cannot have a resource at once.
-func (s *State) blockedBy(sp *space, by obstacle) Answer {
-	if s.unsettled {
+func (t *turn) blockedBy(sp *space, by obstacle) Answer {
+	if t.unsettled {
 		return Answer{Err: tooManyOver(by.at.Path)}
 	}
 	if by.ownLimit {
 		return refuse(leasehold.Limited, "%s: this request %s", by.at.Path, by.units)
 	}
-	s.work.take(s.forecastCost(sp, by.at))
+	t.work.take(t.forecastCost(sp, by.at))
 	if by.overlaps != "" {
-		return s.heldOverlapping(sp, by.at, by.overlaps, 0)
+		return t.heldOverlapping(sp, by.at, by.overlaps, 0)
 	}
-	answer := s.held(sp, by.at, 0)
+	answer := t.held(sp, by.at, 0)
 	if by.units != "" {
 		answer.Err.Message += "; this request " + by.units
 	}
@@ -195,46 +195,46 @@ func (s *State) blockedBy(sp *space, by obstacle) Answer {
 // held answers a request that finds the resource taken, queued for, or at rest. position is the
 // place in the queue of the one who asks; 0 if it has none. The text of the answer is part of
 // the state once a request is remembered, so replicas of all versions must write the same one.
-func (s *State) held(sp *space, r *Resource, position int) Answer {
-	if !s.seesAll(sp, r) {
-		return s.heldUnseen(sp, r, position)
+func (l *look) held(sp *space, r *Resource, position int) Answer {
+	if !l.seesAll(sp, r) {
+		return l.heldUnseen(sp, r, position)
 	}
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
-	rest := r.longestRest(s.now)
+	rest := r.longestRest(l.now)
 	switch {
 	case r.held():
 		senior := sp.senior(r)
-		lease := s.lease(sp, senior)
+		lease := l.lease(sp, senior)
 		failure.Lease = &lease
-		failure.Message = s.heldBy(sp, r, senior, &lease)
+		failure.Message = l.heldBy(sp, r, senior, &lease)
 	case rest != nil && rest.Until == 0:
 		failure.Message = fmt.Sprintf(
 			"%s waits for somebody to acknowledge the unclean end of %s's lease with token %d",
 			r.Path, rest.After.Holder, rest.After.Token)
-		failure.Lease = s.lastLease(sp, r, rest)
+		failure.Lease = l.lastLease(sp, r, rest)
 	case rest != nil:
 		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path,
-			rest.After.Holder, left(rest.Until-s.now))
-		failure.Lease = s.lastLease(sp, r, rest)
-	case !s.quarantined() && sp.keeper(r.Path) != nil:
+			rest.After.Holder, left(rest.Until-l.now))
+		failure.Lease = l.lastLease(sp, r, rest)
+	case !l.quarantined() && sp.keeper(r.Path) != nil:
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, reservedText(sp.keeper(r.Path)))
-	case s.quarantined():
-		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
+	case l.quarantined():
+		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, l.whyQuarantined())
 	case sp.pools.Has(r.Path):
 		failure.Message = fmt.Sprintf("%s has no free units that fit", r.Path)
-	case s.pattern(r.Path) != nil && r.Waiting > 0:
+	case l.pattern(r.Path) != nil && r.Waiting > 0:
 		waiter := first(sp, r.Path)
 		failure.Message = fmt.Sprintf("%s is waited for by %s", r.Path, waiter.Holder+because(waiter.terms().Reason))
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}
 	// Who may see a lease because it is its own may not see who reserved the resource.
-	if keeper := sp.keeper(r.Path); keeper != nil && r.held() && s.mayShow(sp, r.Path) {
+	if keeper := sp.keeper(r.Path); keeper != nil && r.held() && l.mayShow(sp, r.Path) {
 		failure.Message += "; " + reservedText(keeper)
 	}
 	// The quarantine would block the request even if the holder went away now.
-	if at := s.availableAfter(); at != 0 && (r.held() || rest != nil) {
-		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-s.now))
+	if at := l.availableAfter(); at != 0 && (r.held() || rest != nil) {
+		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-l.now))
 	}
 	if r.Waiting > 0 {
 		failure.Message += fmt.Sprintf("; %d waiting", r.Waiting)
@@ -243,11 +243,11 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	if position > 0 {
 		ahead = position - 1
 	}
-	f := s.forecastOf(sp, r, waiterAt(sp, r.Path, position))
+	f := l.forecastOf(sp, r, waiterAt(sp, r.Path, position))
 	failure.Forecast, failure.ForecastError = f.After(ahead), f.ErrorShown()
 	failure.Message += f.Text(ahead)
-	if !r.held() && rest == nil && s.quarantined() {
-		failure.Message += s.orEnd()
+	if !r.held() && rest == nil && l.quarantined() {
+		failure.Message += l.orEnd()
 	}
 	return Answer{Err: failure}
 }

@@ -40,18 +40,18 @@ func (sp *space) placePattern(p *pattern.Pattern, r *Resource) {
 func inUse(r *Resource) bool { return r.held() || r.Waiting > 0 || len(r.more().Rests) > 0 }
 
 // indexPatterns finds the names of areas that are in use, in a state that was read.
-func (s *State) indexPatterns() {
-	s.spaces.Scan(func(_ string, sp *space) bool {
+func (t *turn) indexPatterns() {
+	t.spaces.Scan(func(_ string, sp *space) bool {
 		var found []*Resource
 		sp.resources.Ascend(pattern.Areas, func(path string, r *Resource) bool {
-			if inUse(r) && s.pattern(path) != nil {
+			if inUse(r) && t.pattern(path) != nil {
 				found = append(found, r)
 			}
 			return strings.HasPrefix(path, pattern.Areas)
 		})
 		for _, r := range found {
 			timed := *r
-			s.setResource(sp, &timed)
+			t.setResource(sp, &timed)
 		}
 		return true
 	})
@@ -158,39 +158,39 @@ func compareWaits(a, b *Claim) int {
 const looksPerUnit = 4
 
 // overlapped reports whether a waiter cannot be granted because of another name.
-func (s *State) overlapped(this stirring, c *Claim) bool {
-	p := s.pattern(c.Resource)
+func (l *look) overlapped(this stirring, c *Claim) bool {
+	p := l.pattern(c.Resource)
 	if p == nil {
 		return false
 	}
 	if this.area != nil && this.area.area == p.Area {
 		return this.area.blocks(p, c)
 	}
-	other, looked := s.excludedBy(this.space, c)
-	s.work.take(looked / looksPerUnit)
+	other, looked := l.excludedBy(this.space, c)
+	l.work.take(looked / looksPerUnit)
 	return other != nil
 }
 
 // newcomerOverlaps returns the resource that keeps somebody who does not wait yet from being granted; nil if there is
 // none. Those who wait with the same priority go first.
-func (s *State) newcomerOverlaps(sp *space, c *Claim, priority int) *Resource {
-	if !pattern.In(c.Resource) || s.plants(MissOverlap) {
+func (l *look) newcomerOverlaps(sp *space, c *Claim, priority int) *Resource {
+	if !pattern.In(c.Resource) || l.plants(MissOverlap) {
 		return nil
 	}
 	asks := Claim{Resource: c.Resource, Slots: c.Slots, Wait: &Wait{Priority: priority, Order: math.MaxUint64}}
-	other, looked := s.excludedBy(sp, &asks)
-	s.work.take(looked / looksPerUnit)
+	other, looked := l.excludedBy(sp, &asks)
+	l.work.take(looked / looksPerUnit)
 	return other
 }
 
 // heldOverlapping answers a request for a path that finds another name in its way. Those who may not see that are told
 // that there is one, and no more.
-func (s *State) heldOverlapping(sp *space, other *Resource, path string, position int) Answer {
-	if !s.seesAll(sp, other) {
+func (l *look) heldOverlapping(sp *space, other *Resource, path string, position int) Answer {
+	if !l.seesAll(sp, other) {
 		return Answer{Err: &leasehold.Error{Code: leasehold.Held, Position: position, Message: fmt.Sprintf(
 			"%s overlaps a name that is not free", path)}}
 	}
-	answer := s.held(sp, other, 0)
+	answer := l.held(sp, other, 0)
 	answer.Err.Position = position
 	answer.Err.Message += fmt.Sprintf("; this request for %s overlaps it", path)
 	return answer
@@ -247,27 +247,27 @@ func (s *State) overlapsWaiters(sp *space, path string) (waiting bool) {
 // settleArea ends what is over in an area and may be in the way of a name: time does what is due, as a tick would,
 // since the end of one lease may let others in that are in the way in turn. What sessions left behind is not due by
 // time.
-func (s *State) settleArea(sp *space, p *pattern.Pattern) {
-	s.passTime()
-	if s.calm() && !sp.leaving() {
+func (t *turn) settleArea(sp *space, p *pattern.Pattern) {
+	t.passTime()
+	if t.calm() && !sp.leaving() {
 		return
 	}
 	var others []*Resource
-	looked := s.overlapping(sp, p.Name, func(r *Resource) bool {
+	looked := t.overlapping(sp, p.Name, func(r *Resource) bool {
 		others = append(others, r)
 		return true
 	})
 	if sp.leaving() { // else it depends on what this node has in memory whether it looks
-		s.work.take((looked + len(others)) / looksPerUnit)
+		t.work.take((looked + len(others)) / looksPerUnit)
 	}
 	for _, r := range others {
 		claim, exclusive := sp.claims.Get(r.Claim)
 		if !exclusive {
-			s.settleSharers(sp, r)
-		} else if _, _, over := s.over(sp, claim); over && s.work.spent() {
-			s.unsettled = true
+			t.settleSharers(sp, r)
+		} else if _, _, over := t.over(sp, claim); over && t.work.spent() {
+			t.unsettled = true
 		} else if over {
-			s.settleClaim(sp, claim)
+			t.settleClaim(sp, claim)
 		}
 	}
 }
@@ -275,17 +275,17 @@ func (s *State) settleArea(sp *space, p *pattern.Pattern) {
 // handOverArea grants what is free of an area, by a change of one name, to those who wait for what overlaps it. It goes
 // through the first waiters of all names in their order. A grant can let in only those behind it, so that once is
 // enough; what does not overlap the name is looked at in a turn of its own, and only keeps its place.
-func (s *State) handOverArea(this stirring, p *pattern.Pattern) {
+func (t *turn) handOverArea(this stirring, p *pattern.Pattern) {
 	sp := this.space
 	next := firstFrom(sp, p.Area+":")
-	if s.quarantined() || next == nil || !strings.HasPrefix(next.Resource, p.Area+":") {
+	if t.quarantined() || next == nil || !strings.HasPrefix(next.Resource, p.Area+":") {
 		return
 	}
-	if s.work.spent() {
-		s.putOff(sp, &Chore{Kind: HandOver, Name: p.Name})
+	if t.work.spent() {
+		t.putOff(sp, &Chore{Kind: HandOver, Name: p.Name})
 		return
 	}
-	this.area = s.newAreaLine(sp, p)
+	this.area = t.newAreaLine(sp, p)
 	this.area.handOver(this)
 }
 

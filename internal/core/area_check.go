@@ -8,7 +8,7 @@ import (
 
 // areas checks that the names of areas that are in use are known, and that no two leases on names that overlap exclude
 // each other.
-func (c *checker) areas(s *State, sp *space) {
+func (c *checker) areas(s *look, sp *space) {
 	var used []*Resource
 	sp.resources.Ascend(pattern.Areas, func(path string, r *Resource) bool {
 		if p := s.pattern(path); p != nil {
@@ -35,7 +35,7 @@ func (c *checker) areas(s *State, sp *space) {
 }
 
 // overlapped reports whether another name is in the way of a waiter, or may be until a tick has come to it.
-func (c *checker) overlapped(s *State, sp *space, w *Claim) (is bool) {
+func (c *checker) overlapped(s *look, sp *space, w *Claim) (is bool) {
 	p := s.pattern(w.Resource)
 	if p == nil {
 		return false

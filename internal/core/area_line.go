@@ -9,7 +9,7 @@ import (
 // An areaLine is the first waiters of all names of an area in their order, and what is in the way of which. Each name
 // is looked at once, however many overlap.
 type areaLine struct {
-	s     *State
+	t     *turn
 	sp    *space
 	area  string
 	heads []areaHead // that were not looked at yet
@@ -32,8 +32,8 @@ type areaHead struct {
 const lineCost = 2
 
 // newAreaLine returns the line of an area in which something may be free of a name.
-func (s *State) newAreaLine(sp *space, p *pattern.Pattern) *areaLine {
-	l := &areaLine{s: s, sp: sp, area: p.Area}
+func (t *turn) newAreaLine(sp *space, p *pattern.Pattern) *areaLine {
+	l := &areaLine{t: t, sp: sp, area: p.Area}
 	near := sp.patterns.Near(p)
 	sp.patterns.Each(p.Area, func(q *pattern.Pattern, number int) {
 		l.see(q, number)
@@ -41,7 +41,7 @@ func (s *State) newAreaLine(sp *space, p *pattern.Pattern) *areaLine {
 			l.heads = append(l.heads, head)
 		}
 	})
-	s.work.take(lineCost * sp.patterns.Of(p.Area))
+	t.work.take(lineCost * sp.patterns.Of(p.Area))
 	slices.SortFunc(l.heads, func(a, b areaHead) int { return compareHeads(a.waiter, b.waiter) })
 	return l
 }
@@ -54,9 +54,9 @@ func (l *areaLine) see(p *pattern.Pattern, number int) {
 	if !ok {
 		return
 	}
-	if l.s.excludes(r, &Claim{Slots: 1}) {
+	if l.t.excludes(r, &Claim{Slots: 1}) {
 		l.held.Set(number)
-	} else if l.s.excludes(r, &Claim{}) {
+	} else if l.t.excludes(r, &Claim{}) {
 		l.shared.Set(number)
 	}
 }
@@ -68,7 +68,7 @@ func (l *areaLine) headOf(p *pattern.Pattern, number int, near bool) areaHead {
 		if c.Resource != p.Name {
 			return false
 		}
-		if _, gone := l.s.gone(l.sp, c); near || !gone {
+		if _, gone := l.t.gone(l.sp, c); near || !gone {
 			head.waiter = c
 		}
 		return head.waiter == nil
@@ -84,7 +84,7 @@ func (l *areaLine) handOver(this stirring) {
 		l.heads = l.heads[1:]
 		// What was granted together with another, or left with it, waits no more.
 		if now, _ := l.sp.claims.Get(head.waiter.ID); now == head.waiter && !(head.near && l.serve(this, head)) {
-			if l.s.work.spent() && l.sp.chore(HandOver, this.path) != nil {
+			if l.t.work.spent() && l.sp.chore(HandOver, this.path) != nil {
 				return
 			}
 			l.awaited.Set(head.number)
@@ -101,12 +101,12 @@ func (l *areaLine) handOver(this stirring) {
 
 // serve is that of the state for a waiter in the line.
 func (l *areaLine) serve(this stirring, head areaHead) bool {
-	together := l.s.together(l.sp, head.waiter)
-	if !l.s.serve(this, head.waiter) {
+	together := l.t.together(l.sp, head.waiter)
+	if !l.t.serve(this, head.waiter) {
 		return false
 	}
 	for _, c := range together {
-		if p := l.s.pattern(c.Resource); p != nil && p.Area == l.area {
+		if p := l.t.pattern(c.Resource); p != nil && p.Area == l.area {
 			if number, ok := l.sp.patterns.Number(p); ok {
 				l.see(p, number)
 			}
@@ -118,7 +118,7 @@ func (l *areaLine) serve(this stirring, head areaHead) bool {
 // blocks reports whether another name of the area is in the way of a waiter.
 func (l *areaLine) blocks(p *pattern.Pattern, c *Claim) bool {
 	near := l.sp.patterns.Near(p)
-	if l.s.plants(PassInArea) {
+	if l.t.plants(PassInArea) {
 		return near.Meets(l.held) || c.Slots == 0 && near.Meets(l.shared)
 	}
 	return near.Meets(l.held) || c.Slots == 0 && near.Meets(l.shared) || near.Meets(l.awaited)

@@ -7,11 +7,11 @@ import (
 
 // ask passes a message on to the holders of a resource. It names no lease, since a message that
 // reaches the next holder does no harm.
-func (s *State) ask(c *Ask) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) ask(c *Ask) Answer {
+	sp := t.space(c.Namespace)
 	if sp != nil {
-		if r := s.settle(sp, c.Resource); r != nil && r.held() {
-			return s.askHolders(sp, r, c)
+		if r := t.settle(sp, c.Resource); r != nil && r.held() {
+			return t.askHolders(sp, r, c)
 		}
 	}
 	return nobodyToAsk(c)
@@ -25,13 +25,13 @@ func nobodyToAsk(c *Ask) Answer {
 // that have had it longest.
 const maxAsked = 64
 
-func (s *State) askHolders(sp *space, r *Resource, c *Ask) Answer {
+func (t *turn) askHolders(sp *space, r *Resource, c *Ask) Answer {
 	var asked []*Claim
 	sp.holders(r, func(claim *Claim) bool {
 		asked = append(asked, claim)
 		return len(asked) < maxAsked
 	})
-	asked, missing := s.allowedOf(access.Ask, sp, asked)
+	asked, missing := t.allowedOf(access.Ask, sp, asked)
 	switch {
 	case len(asked) == 0 && missing != nil:
 		return Answer{Err: missing}
@@ -39,12 +39,12 @@ func (s *State) askHolders(sp *space, r *Resource, c *Ask) Answer {
 		return nobodyToAsk(c)
 	}
 	for _, claim := range asked {
-		event := s.event(sp, claim, leasehold.Asked)
+		event := t.event(sp, claim, leasehold.Asked)
 		event.By, event.Reason = c.By, c.Message
-		s.emit(sp, event)
+		t.emit(sp, event)
 	}
-	if !s.seesAll(sp, r) {
+	if !t.seesAll(sp, r) {
 		return Answer{}
 	}
-	return s.leasesAnswer(sp, asked)
+	return t.leasesAnswer(sp, asked)
 }

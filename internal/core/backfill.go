@@ -18,7 +18,7 @@ import (
 
 // backfills reports whether a claim gets units that are kept for others, and picks them.
 func (l *line) backfills(c *Claim, ask *pool.Ask) bool {
-	if l.looks || l.units.Empty() || l.lent == maxTurns {
+	if l.picks == nil || l.units.Empty() || l.lent == maxTurns {
 		return false
 	}
 	lasts := l.lasts(c)
@@ -33,7 +33,7 @@ func (l *line) backfills(c *Claim, ask *pool.Ask) bool {
 	if units == nil {
 		return false
 	}
-	l.s.pick(c.ID, units, true)
+	l.picks.pick(c.ID, units, true)
 	l.borrows = true
 	return true
 }
@@ -88,6 +88,6 @@ func (l *line) freeAfter(u *pool.Unit) time.Duration {
 }
 
 // borrowed reports whether the claim of an id gets units that were kept for somebody else.
-func (s *State) borrowed(id string) bool {
-	return slices.ContainsFunc(s.picked, func(p picked) bool { return p.id == id && p.borrowed })
+func (t *turn) borrowed(id string) bool {
+	return slices.ContainsFunc(t.picked, func(p picked) bool { return p.id == id && p.borrowed })
 }

@@ -11,26 +11,26 @@ import (
 // breakLease ends leases on behalf of an operator: at once, or after the period that the
 // operator grants their holders. A break that was announced cannot be put off, neither by a
 // renewal nor by another break.
-func (s *State) breakLease(c *Break) Answer {
-	sp := s.space(c.Namespace)
-	claims, refusal := s.toBreak(sp, c)
+func (t *turn) breakLease(c *Break) Answer {
+	sp := t.space(c.Namespace)
+	claims, refusal := t.toBreak(sp, c)
 	if len(claims) == 0 {
 		return refusal
 	}
-	switch may, missing := s.allowedOf(access.Break, sp, claims); {
+	switch may, missing := t.allowedOf(access.Break, sp, claims); {
 	case missing != nil:
 		return Answer{Err: missing}
 	case len(may) < len(claims):
 		return nothingToBreak(c)
 	}
 	if claims[0].waiting() {
-		return s.breakWaiter(sp, claims[0], c)
+		return t.breakWaiter(sp, claims[0], c)
 	}
 	// The newest goes last: it is what the resource remembers, by which a retry is known.
 	var newest Answer
 	var others []leasehold.Lease
 	for i, claim := range claims {
-		if newest = s.breakOne(sp, claim, c); i < len(claims)-1 {
+		if newest = t.breakOne(sp, claim, c); i < len(claims)-1 {
 			others = append(others, *newest.Lease)
 		}
 	}
@@ -41,49 +41,49 @@ func (s *State) breakLease(c *Break) Answer {
 // breakOne breaks one lease and shows what becomes of it. With Remains, a lease keeps what it
 // has left; one that would never end by itself is broken at once, since "what remains" would be
 // forever.
-func (s *State) breakOne(sp *space, claim *Claim, c *Break) Answer {
-	at := s.now.Add(c.Period)
-	if end := s.deadlineOf(sp, claim); c.Remains && end != 0 {
+func (t *turn) breakOne(sp *space, claim *Claim, c *Break) Answer {
+	at := t.now.Add(c.Period)
+	if end := t.deadlineOf(sp, claim); c.Remains && end != 0 {
 		at = end
 	}
 	// A break only ever shortens: what it promised first, it keeps.
-	if t := claim.terms(); t.BreakAt == 0 || at < t.BreakAt {
-		claim = s.setBreak(sp, claim, c, at)
+	if terms := claim.terms(); terms.BreakAt == 0 || at < terms.BreakAt {
+		claim = t.setBreak(sp, claim, c, at)
 	}
-	if at > s.now {
-		return s.leaseAnswer(sp, claim)
+	if at > t.now {
+		return t.leaseAnswer(sp, claim)
 	}
-	s.finish(sp, claim, end{how: leasehold.ByBreak, at: s.now})
-	return s.broken(sp, claim)
+	t.finish(sp, claim, end{how: leasehold.ByBreak, at: t.now})
+	return t.broken(sp, claim)
 }
 
 // breakWaiter takes a waiter out of the queue: it has nothing that could last for
 // another while.
-func (s *State) breakWaiter(sp *space, claim *Claim, c *Break) Answer {
+func (t *turn) breakWaiter(sp *space, claim *Claim, c *Break) Answer {
 	gone := *claim
-	t := claim.terms()
-	t.BreakBy, t.BreakReason = c.By, c.Reason
-	gone.setTerms(t)
-	s.finish(sp, &gone, end{how: leasehold.ByBreak, at: s.now})
+	terms := claim.terms()
+	terms.BreakBy, terms.BreakReason = c.By, c.Reason
+	gone.setTerms(terms)
+	t.finish(sp, &gone, end{how: leasehold.ByBreak, at: t.now})
 	ended, _ := sp.ended.Get(claim.ID)
-	return s.brokenBefore(sp, ended)
+	return t.brokenBefore(sp, ended)
 }
 
 // setBreak writes down when a break takes effect. Only a break in the future is an event and an
 // intervention here: one that takes effect at once is reported by the end of the lease.
-func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
+func (t *turn) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 	breaking := *claim
-	t := claim.terms()
-	t.BreakAt, t.BreakBy, t.BreakReason = at, c.By, c.Reason
-	breaking.setTerms(t)
-	breaking.Revision = s.revise(sp)
-	s.put(sp, &breaking)
-	s.endsBy(sp, &breaking, at)
-	if at > s.now {
-		s.intervene(sp, &breaking)
-		event := s.event(sp, &breaking, leasehold.BreakSet)
-		event.By, event.Reason, event.Until = c.By, c.Reason, s.moment(at)
-		s.emit(sp, event)
+	terms := claim.terms()
+	terms.BreakAt, terms.BreakBy, terms.BreakReason = at, c.By, c.Reason
+	breaking.setTerms(terms)
+	breaking.Revision = t.revise(sp)
+	t.put(sp, &breaking)
+	t.endsBy(sp, &breaking, at)
+	if at > t.now {
+		t.intervene(sp, &breaking)
+		event := t.event(sp, &breaking, leasehold.BreakSet)
+		event.By, event.Reason, event.Until = c.By, c.Reason, t.moment(at)
+		t.emit(sp, event)
 	}
 	return &breaking
 }
@@ -91,7 +91,7 @@ func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 // endsBy records on a shared resource that one of its leases ends sooner than was known.
 // settleSharers does not look at the leases before the soonest end it knows of, so an earlier
 // end that was not recorded would be missed.
-func (s *State) endsBy(sp *space, c *Claim, at Time) {
+func (t *turn) endsBy(sp *space, c *Claim, at Time) {
 	if c.Slots == 0 {
 		return
 	}
@@ -115,28 +115,28 @@ func (s *State) breakAgain(sp *space, id string) Answer {
 
 // breaksAsOfNow answers a break of several leases that was answered before: what became of each
 // of them by now. One that its holder gave back before its break is left out.
-func (s *State) breaksAsOfNow(sp *space, a Answer) Answer {
+func (t *turn) breaksAsOfNow(sp *space, a Answer) Answer {
 	var leases []leasehold.Lease
 	for _, l := range append([]leasehold.Lease{*a.Lease}, a.Also...) {
 		now := Answer{Lease: &l}
 		if l.State != leasehold.Broken {
-			now = s.breakAsOfNow(sp, l.ID)
+			now = t.breakAsOfNow(sp, l.ID)
 		}
 		if now.Lease != nil {
 			leases = append(leases, *now.Lease)
 		}
 	}
 	if len(leases) == 0 {
-		return s.noClaim(sp, a.Lease.ID)
+		return t.noClaim(sp, a.Lease.ID)
 	}
 	return Answer{Lease: &leases[0], Also: leases[1:]}
 }
 
-func (s *State) breakAsOfNow(sp *space, id string) Answer {
-	if claim := s.touch(sp, id); claim != nil {
-		return s.leaseAnswer(sp, claim)
+func (t *turn) breakAsOfNow(sp *space, id string) Answer {
+	if claim := t.touch(sp, id); claim != nil {
+		return t.leaseAnswer(sp, claim)
 	}
-	return s.breakAgain(sp, id)
+	return t.breakAgain(sp, id)
 }
 
 // maxBreak is how many leases on one resource one command breaks: its answer shows all of them,
@@ -145,24 +145,24 @@ const maxBreak = 64
 
 // toBreak finds the leases that a break means, the oldest first, or what to answer
 // instead.
-func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
+func (t *turn) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	if c.ID != "" {
-		return s.namedByID(sp, c)
+		return t.namedByID(sp, c)
 	}
 	var r *Resource
 	if sp != nil {
-		r = s.settle(sp, c.Resource)
+		r = t.settle(sp, c.Resource)
 	}
 	switch {
 	case r == nil:
 		return nil, nothingToBreak(c)
 	// What is over and not collected yet would count as a holder, and end as broken.
-	case s.unsettled:
+	case t.unsettled:
 		return nil, Answer{Err: tooManyOver(c.Resource)}
 	}
-	meant, newest := s.heldWith(sp, r, c.Token)
-	if !s.seesAll(sp, r) {
-		meant, _ = s.allowedOf(access.Break, sp, meant)
+	meant, newest := t.heldWith(sp, r, c.Token)
+	if !t.seesAll(sp, r) {
+		meant, _ = t.allowedOf(access.Break, sp, meant)
 		newest = nil
 	}
 	last := r.more().Last
@@ -177,8 +177,8 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 		return meant, Answer{}
 	// The break that the caller retries has already happened.
 	case last != nil && last.Token == c.Token && last.How == leasehold.ByBreak:
-		if ended, ok := sp.ended.Get(last.ID); ok && s.sees(sp, last.ID, c.Resource) {
-			return nil, s.brokenBefore(sp, ended)
+		if ended, ok := sp.ended.Get(last.ID); ok && t.sees(sp, last.ID, c.Resource) {
+			return nil, t.brokenBefore(sp, ended)
 		}
 	}
 	if newest != nil {
@@ -194,17 +194,17 @@ func nothingToBreak(c *Break) Answer {
 
 // namedByID is toBreak for a break that names an id. What it became since the operator looked is
 // left alone.
-func (s *State) namedByID(sp *space, c *Break) ([]*Claim, Answer) {
-	claim := s.touch(sp, c.ID)
+func (t *turn) namedByID(sp *space, c *Break) ([]*Claim, Answer) {
+	claim := t.touch(sp, c.ID)
 	switch {
 	case claim == nil:
-		return nil, s.breakAgain(sp, c.ID)
+		return nil, t.breakAgain(sp, c.ID)
 	case c.Token != 0 && c.Token != claim.Token:
 		return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
-			"before you break that", c.ID, c.Token, s.nameOf(sp, claim), claim.Token)
+			"before you break that", c.ID, c.Token, t.nameOf(sp, claim), claim.Token)
 	case c.Waiting && !claim.waiting():
 		return nil, refuse(leasehold.Lost, "%s no longer waits: %s now holds %s, with token %d; look again before "+
-			"you break that", c.ID, s.nameOf(sp, claim), claim.Resource, claim.Token)
+			"you break that", c.ID, t.nameOf(sp, claim), claim.Resource, claim.Token)
 	}
 	return []*Claim{claim}, Answer{}
 }

@@ -58,8 +58,8 @@ func (r ranking) first() *space {
 // ranked puts a namespace where it belongs in an order, after the amount that it is ordered by
 // has changed. It must be called after every such change: a heap with one stale key gives a
 // wrong first.
-func (s *State) ranked(sp *space, by orderBy) {
-	r := &s.rankings[by]
+func (t *turn) ranked(sp *space, by orderBy) {
+	r := &t.rankings[by]
 	here := sp.places[by]
 	switch used := sp.uses(by) > 0; {
 	case !used && here == 0:

@@ -14,11 +14,11 @@ import (
 
 // setCaps changes the caps. With IfUnset it does so only if nobody has: every new leader
 // proposes its own settings, and only the first may take effect.
-func (s *State) setCaps(c *SetCaps) Answer {
-	if c.IfUnset && s.capsSet {
+func (t *turn) setCaps(c *SetCaps) Answer {
+	if c.IfUnset && t.capsSet {
 		return Answer{}
 	}
-	s.caps, s.capsSet = c.Caps.Or(s.caps), true
+	t.caps, t.capsSet = c.Caps.Or(t.caps), true
 	return Answer{}
 }
 
@@ -39,11 +39,11 @@ func (s *State) HasCaps() bool { return s.capsSet }
 
 // roomForClaims refuses claims that would be more leases, or waiters, than there may be, or than the asker or the
 // namespace may have.
-func (s *State) roomForClaims(sp *space, n int, wait bool) *leasehold.Error {
-	if failure := s.claimsWithinCaps(n, wait); failure != nil {
+func (l *look) roomForClaims(sp *space, n int, wait bool) *leasehold.Error {
+	if failure := l.claimsWithinCaps(n, wait); failure != nil {
 		return failure
 	}
-	return s.claimsWithinQuotas(sp.name, n, wait)
+	return l.claimsWithinQuotas(sp.name, n, wait)
 }
 
 func (s *State) claimsWithinCaps(n int, wait bool) *leasehold.Error {

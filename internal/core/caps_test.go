@@ -40,7 +40,7 @@ func TestEndedIDsAreBounded(t *testing.T) {
 		others[i] = endingRef{id: "somebody else", at: s.now}
 	}
 	for _, ref := range others {
-		s.pushEnding(s.space("default"), ref)
+		s.begin().pushEnding(s.space("default"), ref)
 	}
 	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err != nil {
 		t.Fatalf("an ended id is forgotten although all fit: %v", a.Err)
@@ -78,7 +78,7 @@ func TestOutcomesAreBounded(t *testing.T) {
 		apply(t, s, 0, acquireNow("b", Request{Key: fmt.Sprint("k", i)}))
 	}
 	for range maxOutcomes - 3 {
-		s.pushOutcome(s.space("default"), "ksomebody else", s.now)
+		s.begin().pushOutcome(s.space("default"), "ksomebody else", s.now)
 	}
 	apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a"})
 
@@ -115,7 +115,7 @@ func TestLoudNamespaceForgetsItsOwnEndedIDs(t *testing.T) {
 	}
 	s := crowd(end)
 	for range maxEnded - 1 {
-		s.pushEnding(s.space("b"), endingRef{id: "somebody else", at: s.now})
+		s.begin().pushEnding(s.space("b"), endingRef{id: "somebody else", at: s.now})
 	}
 	end(s, "quiet", "second")
 	if s.totals.endings != maxEnded {
@@ -138,7 +138,7 @@ func TestLoudNamespaceForgetsItsOwnAnswers(t *testing.T) {
 	}
 	s := crowd(ask)
 	for range maxOutcomes - 1 {
-		s.pushOutcome(s.space("b"), "ksomebody else", s.now)
+		s.begin().pushOutcome(s.space("b"), "ksomebody else", s.now)
 	}
 	ask(s, "quiet", "second")
 	if s.totals.outcomes != maxOutcomes {
@@ -168,7 +168,7 @@ func TestEquallyLoudNamespaces(t *testing.T) {
 		}
 		s = thawed(t, s)
 	}
-	s.forgetOutcome(s.space("a"))
+	s.begin().forgetOutcome(s.space("a"))
 	if got := s.rankings[mostOutcomes].first().name; got != "b" {
 		t.Errorf("after a lost its only one, %s is first", got)
 	}
@@ -201,7 +201,7 @@ func TestForgettingANamespaceIsSpread(t *testing.T) {
 	apply(t, s, 0, acquireNow("a", Request{}))
 	apply(t, s, 0, &Release{Namespace: "default", ID: "a"})
 	for i := range resources {
-		s.setResource(s.space("default"), &Resource{Path: fmt.Sprint("r", i)})
+		s.begin().setResource(s.space("default"), &Resource{Path: fmt.Sprint("r", i)})
 	}
 	entries := 0
 	for left := s.idle.Len(); s.space("default") != nil; left = s.idle.Len() {
@@ -311,7 +311,7 @@ func idleTown(t *testing.T) *State {
 	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "rests", ID: "rests", Holder: "ann", TTL: time.Hour, Grace: time.Hour})
 	apply(t, s, 0, &Break{Namespace: "default", ID: "rests"})
 	for i := range maxIdle - 1 {
-		s.setResource(s.space("default"), &Resource{Path: fmt.Sprint("r", i)})
+		s.begin().setResource(s.space("default"), &Resource{Path: fmt.Sprint("r", i)})
 	}
 	return s
 }
@@ -362,7 +362,7 @@ func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
 	}
 	sp := s.space("default")
 	for i := range maxIdle {
-		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i)})
+		s.begin().setResource(sp, &Resource{Path: fmt.Sprint("r", i)})
 	}
 	apply(t, s, grace, acquireNow("c", Request{}))
 	apply(t, s, grace, &Release{Namespace: "default", ID: "c"})
@@ -410,7 +410,7 @@ func TestManyGraces(t *testing.T) {
 	sp := s.space("default")
 	for i := range graces {
 		last := &Ending{How: leasehold.ByTTL}
-		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), More: &More{Last: last, Rests: []Rest{{Until: s.now.Add(time.Hour), After: last}}}})
+		s.begin().setResource(sp, &Resource{Path: fmt.Sprint("r", i), More: &More{Last: last, Rests: []Rest{{Until: s.now.Add(time.Hour), After: last}}}})
 	}
 	for range 100 {
 		apply(t, s, time.Minute, &Renew{Namespace: "default", ID: "a"})

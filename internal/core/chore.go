@@ -97,51 +97,51 @@ func (sp *space) eachLeft(yield func(session string) bool) {
 
 // putOff leaves a chore for the ticks, behind the others. There is one chore for each thing: a
 // second about the same thing takes the place of the first.
-func (s *State) putOff(sp *space, c *Chore) *Chore {
+func (t *turn) putOff(sp *space, c *Chore) *Chore {
 	if before, ok := sp.chores.Get(c.key()); ok {
-		s.chores.Delete(before.Order)
+		t.chores.Delete(before.Order)
 	}
-	last, _, _ := s.chores.Max()
+	last, _, _ := t.chores.Max()
 	c.Order = last + 1
-	s.fileChore(sp, c)
+	t.fileChore(sp, c)
 	return c
 }
 
-func (s *State) fileChore(sp *space, c *Chore) {
+func (t *turn) fileChore(sp *space, c *Chore) {
 	sp.chores.Set(c.key(), c)
-	s.chores.Set(c.Order, place{sp.name, c.key()})
+	t.chores.Set(c.Order, place{sp.name, c.key()})
 }
 
 // setChore stores what is known of a chore by now. It keeps its turn.
-func (s *State) setChore(sp *space, c *Chore) { sp.chores.Set(c.key(), c) }
+func (t *turn) setChore(sp *space, c *Chore) { sp.chores.Set(c.key(), c) }
 
-func (s *State) dropChore(sp *space, c *Chore) {
+func (t *turn) dropChore(sp *space, c *Chore) {
 	if now, ok := sp.chores.Delete(c.key()); ok {
-		s.chores.Delete(now.Order)
+		t.chores.Delete(now.Order)
 	}
 }
 
 // doChore does a part of the chore whose turn it is, and reports whether there was one.
-func (s *State) doChore() bool {
-	_, at, ok := s.chores.Min()
+func (t *turn) doChore() bool {
+	_, at, ok := t.chores.Min()
 	if !ok {
 		return false
 	}
-	s.work.take(lookCost)
-	sp := s.space(at.namespace)
+	t.work.take(lookCost)
+	sp := t.space(at.namespace)
 	c, _ := sp.chores.Get(at.path)
 	// The chore goes to the back of the queue before anything is done, so that what is left of
 	// it finds it there, and a long one cannot keep the others waiting.
 	again := *c
-	s.putOff(sp, &again)
+	t.putOff(sp, &again)
 	switch c.Kind {
 	case CollectSession:
-		s.collect(sp, c.Name, choreStep)
+		t.collect(sp, c.Name, choreStep)
 	case HandOver:
-		s.dropChore(sp, &again)
-		s.stir(sp, c.Name) // what is too much for this entry too is put off again
+		t.dropChore(sp, &again)
+		t.stir(sp, c.Name) // what is too much for this entry too is put off again
 	case FollowDefinition:
-		s.followDefinition(sp, c.Name, c.Path, choreStep)
+		t.followDefinition(sp, c.Name, c.Path, choreStep)
 	}
 	return true
 }
@@ -149,37 +149,36 @@ func (s *State) doChore() bool {
 // collect ends up to most of the things that were bound to a session that has ended, as far as
 // the budget of the entry allows. Leases go before records, so that those who wait for a lease
 // wait as little as possible; the alarm comes last, when it is known how many leases were lost.
-func (s *State) collect(sp *space, session string, most int) {
-	for ; most > 0 && !s.work.spent(); most-- {
+func (t *turn) collect(sp *space, session string, most int) {
+	for ; most > 0 && !t.work.spent(); most-- {
 		if id := firstBound(sp.bound, session); id != "" {
 			claim, _ := sp.claims.Get(id)
-			s.endLeft(sp, claim)
+			t.endLeft(sp, claim)
 			continue
 		}
 		chore := sp.chore(CollectSession, session)
 		if path := sp.records.FirstBound(session); path != "" {
 			r, _ := sp.records.Get(path)
-			s.ends++
-			s.work.take(recordCost)
-			s.dropRecord(sp, r, chore.Left.How)
+			t.work.take(recordCost)
+			t.dropRecord(sp, r, chore.Left.How)
 			continue
 		}
-		s.dropChore(sp, chore)
+		t.dropChore(sp, chore)
 		// A session that was closed gave its leases back, which is no reason for an alarm.
 		if l := chore.Left; !l.How.Clean() {
-			s.alarmSession(sp, session, l)
+			t.alarmSession(sp, session, l)
 		}
 		return
 	}
 }
 
 // endLeft ends a claim whose session has ended.
-func (s *State) endLeft(sp *space, claim *Claim) {
+func (t *turn) endLeft(sp *space, claim *Claim) {
 	chore := sp.chore(CollectSession, claim.Session)
 	if own, by := claim.end(); own != 0 && own <= chore.Left.At {
 		// It was over before its session was. To call that a clean end now would cut
 		// short the rest that follows an unclean one.
-		s.finish(sp, claim, end{how: by, at: own})
+		t.finish(sp, claim, end{how: by, at: own})
 		return
 	}
 	if !claim.waiting() {
@@ -188,15 +187,15 @@ func (s *State) endLeft(sp *space, claim *Claim) {
 			left.Resource, left.Holder = claim.Resource, claim.Holder
 		}
 		counted.Left = &left
-		s.setChore(sp, &counted)
+		t.setChore(sp, &counted)
 	}
-	s.finish(sp, claim, end{how: chore.Left.How, at: chore.Left.At})
+	t.finish(sp, claim, end{how: chore.Left.How, at: chore.Left.At})
 }
 
 // followDefinition hands over what a change of definition made free, queue by queue, from the
 // one after another on. Only resources with a queue are looked at, and at most most of them;
 // the rest is a chore, which remembers how far it came.
-func (s *State) followDefinition(sp *space, path, after string, most int) {
+func (t *turn) followDefinition(sp *space, path, after string, most int) {
 	from := path
 	switch {
 	case after != "":
@@ -205,17 +204,17 @@ func (s *State) followDefinition(sp *space, path, after string, most int) {
 		from = ""
 	}
 	for waiter := firstFrom(sp, from); waiter != nil && fitsPath(path, waiter.Resource); waiter = firstFrom(sp, from) {
-		if most <= 0 || s.work.spent() {
-			s.putOff(sp, &Chore{Kind: FollowDefinition, Name: path, Path: after})
+		if most <= 0 || t.work.spent() {
+			t.putOff(sp, &Chore{Kind: FollowDefinition, Name: path, Path: after})
 			return
 		}
 		most--
-		s.work.take(lookCost)
+		t.work.take(lookCost)
 		after = waiter.Resource
 		from = after + "\x00"
-		s.stir(sp, after)
+		t.stir(sp, after)
 	}
-	s.dropChore(sp, &Chore{Kind: FollowDefinition, Name: path})
+	t.dropChore(sp, &Chore{Kind: FollowDefinition, Name: path})
 }
 
 // handsOver reports whether a chore has yet to look at a queue: until then its first waiter may
@@ -232,21 +231,21 @@ func (sp *space) handsOver(path string) (found bool) {
 }
 
 // restoreChore takes a piece over that Pieces made.
-func (s *State) restoreChore(sp *space, c *Chore) error {
+func (t *turn) restoreChore(sp *space, c *Chore) error {
 	_, twice := sp.chores.Get(c.key())
-	_, order := s.chores.Get(c.Order)
+	_, order := t.chores.Get(c.Order)
 	switch {
 	case twice || order || c.Name == "":
 		return fmt.Errorf("snapshot has the chore about %q twice, or about nothing", c.Name)
 	case c.Kind < CollectSession || c.Kind > FollowDefinition || (c.Left != nil) != (c.Kind == CollectSession):
 		return fmt.Errorf("snapshot has a chore about %q that cannot be", c.Name)
 	}
-	s.fileChore(sp, c)
+	t.fileChore(sp, c)
 	return nil
 }
 
 // chores checks that those of a namespace are in order.
-func (c *checker) chores(s *State, sp *space) {
+func (c *checker) chores(s *look, sp *space) {
 	sp.chores.Scan(func(key string, chore *Chore) bool {
 		at, ok := s.chores.Get(chore.Order)
 		c.that(ok && at == place{sp.name, key} && key == chore.key(), "%s: the chore about %q is not in order", sp.name,

@@ -193,20 +193,20 @@ type Session struct {
 
 // put stores a claim, in the queue while it waits, and sets its timer. The claim must not be
 // changed afterwards: a frozen copy of the state may share it.
-func (s *State) put(sp *space, c *Claim) {
+func (t *turn) put(sp *space, c *Claim) {
 	if c.timer == nil {
-		c.timer = s.claimTimer(sp, c.ID)
+		c.timer = t.claimTimer(sp, c.ID)
 	}
-	s.due.Set(c.timer, c.next())
+	t.due.Set(c.timer, c.next())
 	before, known := sp.claims.Set(c.ID, c)
 	if !known {
-		s.totals.claims++
+		t.totals.claims++
 	}
-	s.countClaim(sp, before, c)
+	t.countClaim(sp, before, c)
 	sp.moveFading(before, c)
 	if c.waiting() {
 		if _, known := sp.queue.Set(c); !known {
-			s.totals.waiters++
+			t.totals.waiters++
 		}
 		sp.parties.Set(binding{c.party(), c.ID})
 		if c.Wait.With != nil {
@@ -216,10 +216,10 @@ func (s *State) put(sp *space, c *Claim) {
 }
 
 // unput takes a claim out of the table of claims, and returns whose it was.
-func (s *State) unput(sp *space, c *Claim) *access.Owner {
+func (t *turn) unput(sp *space, c *Claim) *access.Owner {
 	if before, known := sp.claims.Delete(c.ID); known {
-		s.totals.claims--
-		s.countClaim(sp, before, nil)
+		t.totals.claims--
+		t.countClaim(sp, before, nil)
 		sp.moveFading(before, nil)
 	}
 	owner, _ := sp.claimOwners.Delete(c.ID)
@@ -228,48 +228,48 @@ func (s *State) unput(sp *space, c *Claim) *access.Owner {
 
 // dequeue takes a waiter out of the queues. c must be the waiter as it was put: the trees find
 // it by its priority and arrival, and a changed copy would not be found.
-func (s *State) dequeue(sp *space, c *Claim) {
+func (t *turn) dequeue(sp *space, c *Claim) {
 	if _, known := sp.queue.Delete(c); known {
-		s.totals.waiters--
+		t.totals.waiters--
 	}
 	sp.parties.Delete(binding{c.party(), c.ID})
 	sp.joint.Delete(c)
 }
 
 // bind makes a claim end with its session.
-func (s *State) bind(sp *space, c *Claim) {
+func (t *turn) bind(sp *space, c *Claim) {
 	if c.Session == "" {
 		return
 	}
 	sp.bound.Set(binding{c.Session, c.ID})
-	s.countBound(sp, c.Session, 1)
+	t.countBound(sp, c.Session, 1)
 }
 
-func (s *State) unbind(sp *space, c *Claim) {
+func (t *turn) unbind(sp *space, c *Claim) {
 	if c.Session == "" {
 		return
 	}
 	sp.bound.Delete(binding{c.Session, c.ID})
-	s.countBound(sp, c.Session, -1)
+	t.countBound(sp, c.Session, -1)
 }
 
 // countBound keeps count of what is bound to a session. The session may be ending, and then
 // there is nothing left to count in.
-func (s *State) countBound(sp *space, id string, more int) {
+func (t *turn) countBound(sp *space, id string, more int) {
 	if session, ok := sp.sessions.Get(id); ok {
-		s.freshSession(sp, session).Claims += more
+		t.freshSession(sp, session).Claims += more
 	}
 }
 
 // countRecord is countBound for records, which also decide when somebody has to look for
 // records that are over: see moveLapse.
-func (s *State) countRecord(sp *space, id string, more int) {
+func (t *turn) countRecord(sp *space, id string, more int) {
 	session, ok := sp.sessions.Get(id)
 	if !ok {
 		return
 	}
 	before := session.lapse()
-	counted := s.freshSession(sp, session)
+	counted := t.freshSession(sp, session)
 	counted.Claims += more
 	counted.records = uint16(int(counted.records) + more)
 	sp.moveLapse(before, counted.lapse())
@@ -277,12 +277,12 @@ func (s *State) countRecord(sp *space, id string, more int) {
 
 // freshSession returns a session of the table to be changed in place: a copy, or the session itself if the entry that
 // is being applied has made it. Nobody else has seen that one, since copies of the state are made between entries.
-func (s *State) freshSession(sp *space, session *Session) *Session {
-	if s.fresh != session {
-		s.fresh = new(*session)
-		sp.sessions.Set(session.ID, s.fresh)
+func (t *turn) freshSession(sp *space, session *Session) *Session {
+	if t.fresh != session {
+		t.fresh = new(*session)
+		sp.sessions.Set(session.ID, t.fresh)
 	}
-	return s.fresh
+	return t.fresh
 }
 
 // moveLapse keeps the list of the sessions that have records, by when they end. A read uses it

@@ -37,22 +37,22 @@ func newTimer(kind dueKind, sp *space, key string) *timer {
 const maxTimers = 4096
 
 // claimTimer returns the timer of a new claim.
-func (s *State) claimTimer(sp *space, id string) *timer {
-	last := len(s.spares) - 1
+func (t *turn) claimTimer(sp *space, id string) *timer {
+	last := len(t.spares) - 1
 	if last < 0 {
 		return newTimer(dueClaim, sp, id)
 	}
-	t := s.spares[last]
-	s.spares = s.spares[:last]
-	*t = timer{Of: dueThing{dueClaim, sp, id}}
-	return t
+	due := t.spares[last]
+	t.spares = t.spares[:last]
+	*due = timer{Of: dueThing{dueClaim, sp, id}}
+	return due
 }
 
 // reuse keeps the timer of a claim that ended for another. Those of a frozen state are not its own.
-func (s *State) reuse(t *timer) {
-	if len(s.spares) < maxTimers && !s.frozen {
-		t.Of = dueThing{}
-		s.spares = append(s.spares, t)
+func (t *turn) reuse(due *timer) {
+	if len(t.spares) < maxTimers && !t.frozen {
+		due.Of = dueThing{}
+		t.spares = append(t.spares, due)
 	}
 }
 

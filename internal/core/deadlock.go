@@ -27,7 +27,7 @@ const maxLooked = 4096
 
 // A graphBuilder finds who is in the way of a request, directly or not.
 type graphBuilder struct {
-	s      *State
+	s      *look
 	sp     *space
 	graph  waitgraph.Graph
 	asks   *waitgraph.Party
@@ -47,11 +47,11 @@ func (c *Claim) party() string {
 }
 
 // deadlock refuses claims that would close a cycle if they waited.
-func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Error {
+func (l *look) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Error {
 	if sp.parties.Len() == 0 {
 		return nil // those in the way wait for nothing
 	}
-	b := newGraphBuilder(s, sp, claims[0])
+	b := newGraphBuilder(l, sp, claims[0])
 	for _, c := range claims {
 		waiter := *c
 		waiter.Wait = &Wait{Priority: priority, Order: sp.arrivals + 1}
@@ -67,13 +67,13 @@ func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Er
 	if cycle == nil {
 		return nil // others are stuck, and would be without it
 	}
-	if !newGraphBuilder(s, sp, claims[0]).canGoOn() {
+	if !newGraphBuilder(l, sp, claims[0]).canGoOn() {
 		return nil // it is stuck as it is: an operator may have moved a waiter
 	}
-	return s.cycleSeen(sp, cycle)
+	return l.cycleSeen(sp, cycle)
 }
 
-func newGraphBuilder(s *State, sp *space, asks *Claim) *graphBuilder {
+func newGraphBuilder(s *look, sp *space, asks *Claim) *graphBuilder {
 	b := &graphBuilder{s: s, sp: sp}
 	b.asks = b.party(asks)
 	return b

@@ -10,49 +10,49 @@ import (
 
 // define sets the definition of a path. The same definition once more changes nothing: no
 // revision, no event.
-func (s *State) define(c *Define) Answer {
-	if failure := s.mayChange(c); failure != nil {
+func (t *turn) define(c *Define) Answer {
+	if failure := t.mayChange(c); failure != nil {
 		return Answer{Err: failure} // before a namespace is begun for it
 	}
-	sp, failure := s.makeSpace(c.Namespace)
+	sp, failure := t.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
 	before, known := sp.definitions.Get(c.Definition.Path)
-	if !known && s.definitions >= leasehold.MaxDefinitions {
+	if !known && t.definitions >= leasehold.MaxDefinitions {
 		return refuse(leasehold.Limited, "there are %d definitions already, which is as many as there can be",
-			s.definitions)
+			t.definitions)
 	}
 	d := c.Over(before)
 	if known && command.SameDefinition(before, &d) {
 		return Answer{Definition: before} // an earlier try did it
 	}
-	if failure := s.checkChange(sp, c, before, &d); failure != nil {
+	if failure := t.checkChange(sp, c, before, &d); failure != nil {
 		return Answer{Err: failure}
 	}
-	d.Revision = s.revise(sp)
-	s.setDefinition(sp, &d)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: d.Path, By: c.By, Reason: c.Reason})
-	s.followed(sp, d.Path)
+	d.Revision = t.revise(sp)
+	t.setDefinition(sp, &d)
+	t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: d.Path, By: c.By, Reason: c.Reason})
+	t.followed(sp, d.Path)
 	return Answer{Definition: &d}
 }
 
-func (s *State) undefine(c *Undefine) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) undefine(c *Undefine) Answer {
+	sp := t.space(c.Namespace)
 	if sp != nil {
 		if _, known := sp.definitions.Delete(c.Path); known {
-			s.definitions--
-			s.emit(sp, &leasehold.Event{Kind: leasehold.Undefined, Resource: c.Path, By: c.By, Reason: c.Reason})
-			s.followed(sp, c.Path)
+			t.definitions--
+			t.emit(sp, &leasehold.Event{Kind: leasehold.Undefined, Resource: c.Path, By: c.By, Reason: c.Reason})
+			t.followed(sp, c.Path)
 			return Answer{}
 		}
 	}
 	return refuse(leasehold.NotFound, "%s has no definition of its own", c.Path)
 }
 
-func (s *State) setDefinition(sp *space, d *leasehold.Definition) {
+func (t *turn) setDefinition(sp *space, d *leasehold.Definition) {
 	if _, known := sp.definitions.Set(d.Path, d); !known {
-		s.definitions++
+		t.definitions++
 	}
 }
 
@@ -99,8 +99,8 @@ func common(a, b string) (n int) {
 
 // followed lets queues follow a definition that changed: as many as an entry may look at, and
 // the others later.
-func (s *State) followed(sp *space, path string) {
-	s.followDefinition(sp, path, "", math.MaxInt)
+func (t *turn) followed(sp *space, path string) {
+	t.followDefinition(sp, path, "", math.MaxInt)
 }
 
 // fitsPath reports whether the definition of a path is one for a resource, be there longer

@@ -27,7 +27,7 @@ func (s *State) mayChange(c *Define) *leasehold.Error {
 
 // checkChange refuses a definition that cannot be, or that was asked for by somebody who may not
 // know what it does.
-func (s *State) checkChange(sp *space, c *Define, before, d *leasehold.Definition) *leasehold.Error {
+func (t *turn) checkChange(sp *space, c *Define, before, d *leasehold.Definition) *leasehold.Error {
 	if c.Fields != 0 {
 		var failure *leasehold.Error
 		if errors.As(command.CheckDefinition(d), &failure) {
@@ -44,10 +44,10 @@ func (s *State) checkChange(sp *space, c *Define, before, d *leasehold.Definitio
 		return nil
 	}
 	applied := sp.definition(d.Path)
-	if failure := s.dropsUnits(sp, &applied, d); failure != nil {
+	if failure := t.dropsUnits(sp, &applied, d); failure != nil {
 		return failure
 	}
-	return s.dropsSlots(sp, &applied, d)
+	return t.dropsSlots(sp, &applied, d)
 }
 
 func changedSince(c *Define, before *leasehold.Definition) *leasehold.Error {
@@ -67,12 +67,12 @@ const maxNamed = 5
 
 // dropsUnits refuses a definition that leaves out units that there are, taken or not: a list that
 // was meant to add to them looks the same.
-func (s *State) dropsUnits(sp *space, applied, d *leasehold.Definition) *leasehold.Error {
+func (t *turn) dropsUnits(sp *space, applied, d *leasehold.Definition) *leasehold.Error {
 	var kept btree.Set[string]
 	for _, unit := range d.Units {
 		kept.Insert(unit)
 	}
-	holders := s.unitHolders(sp, d.Path)
+	holders := t.unitHolders(sp, d.Path)
 	var dropped []string
 	for _, unit := range applied.Units {
 		if kept.Contains(unit) {
@@ -99,15 +99,15 @@ func (s *State) dropsUnits(sp *space, applied, d *leasehold.Definition) *leaseho
 }
 
 // unitHolders returns who has which unit of a resource; of a prefix, nothing.
-func (s *State) unitHolders(sp *space, path string) (holders btree.Map[string, string]) {
-	r := s.settle(sp, path)
+func (t *turn) unitHolders(sp *space, path string) (holders btree.Map[string, string]) {
+	r := t.settle(sp, path)
 	if r == nil {
 		return holders
 	}
 	for _, unit := range r.more().shares().Units {
 		if unit.lease != "" {
 			name := unit.Holder
-			if !s.sees(sp, unit.lease, path) {
+			if !t.sees(sp, unit.lease, path) {
 				name = somebody
 			}
 			holders.Set(unit.Name, name)
@@ -119,7 +119,7 @@ func (s *State) unitHolders(sp *space, path string) (holders btree.Map[string, s
 // dropsSlots refuses a definition with fewer slots than are taken, or with fewer than there were
 // while somebody waits. Of the resources under a prefix there may be too many to look at: fewer
 // slots are refused there whatever is held.
-func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leasehold.Error {
+func (t *turn) dropsSlots(sp *space, applied, d *leasehold.Definition) *leasehold.Error {
 	if strings.HasSuffix(d.Path, "/") {
 		had, has := sp.capacity(d.Path, nil, *applied), sp.capacity(d.Path, nil, *d)
 		if has == 0 || has >= had {
@@ -128,7 +128,7 @@ func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leaseho
 		return refuse(leasehold.Refused, "this would leave each resource under %s with %d slots, not %d; holders keep "+
 			"theirs until they release them%s", d.Path, has, had, howToReplace).Err
 	}
-	r := s.settle(sp, d.Path)
+	r := t.settle(sp, d.Path)
 	if r == nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leaseho
 		return nil
 	case used > has:
 		return refuse(leasehold.Refused, "this would leave %s with %s while %d are taken, by %s; holders keep theirs "+
-			"until they release them%s", d.Path, slotCount(has), used, s.slotHolders(sp, r), howToReplace).Err
+			"until they release them%s", d.Path, slotCount(has), used, t.slotHolders(sp, r), howToReplace).Err
 	case r.Waiting > 0:
 		return refuse(leasehold.Refused, "this would leave %s with %s, not %d, while %d wait for it; those who need "+
 			"more than there are leave the queue%s", d.Path, slotCount(has), had, r.Waiting, howToReplace).Err
@@ -147,10 +147,10 @@ func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leaseho
 	return nil
 }
 
-func (s *State) slotHolders(sp *space, r *Resource) string {
+func (l *look) slotHolders(sp *space, r *Resource) string {
 	var names []string
 	sp.holders(r, func(c *Claim) bool {
-		names = append(names, fmt.Sprintf("%s (%s)", s.nameOf(sp, c), slotCount(int(c.Slots))))
+		names = append(names, fmt.Sprintf("%s (%s)", l.nameOf(sp, c), slotCount(int(c.Slots))))
 		return len(names) < maxNamed
 	})
 	if more := r.sharers() - len(names); more > 0 {

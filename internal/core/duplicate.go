@@ -39,38 +39,38 @@ type outcomeRef struct {
 }
 
 // pushOutcome notes that a request outside sessions was answered last.
-func (s *State) pushOutcome(sp *space, key string, at Time) {
-	s.answerSeq++
-	sp.answered.push(outcomeRef{s.answerSeq, key, at})
-	s.totals.outcomes++
-	s.ranked(sp, oldestOutcome)
-	s.ranked(sp, mostOutcomes)
+func (t *turn) pushOutcome(sp *space, key string, at Time) {
+	t.answerSeq++
+	sp.answered.push(outcomeRef{t.answerSeq, key, at})
+	t.totals.outcomes++
+	t.ranked(sp, oldestOutcome)
+	t.ranked(sp, mostOutcomes)
 }
 
 // forgetOutcome forgets the oldest answer of a namespace.
-func (s *State) forgetOutcome(sp *space) {
+func (t *turn) forgetOutcome(sp *space) {
 	sp.outcomes.Delete(sp.answered.front().key)
 	sp.answered.pop()
-	s.totals.outcomes--
-	s.ranked(sp, oldestOutcome)
-	s.ranked(sp, mostOutcomes)
+	t.totals.outcomes--
+	t.ranked(sp, oldestOutcome)
+	t.ranked(sp, mostOutcomes)
 }
 
 // replay answers a request that was answered before, and reports whether it did. It comes
 // before any decision: what was decided once is not decided again.
-func (s *State) replay(c Command) (Answer, bool) {
+func (t *turn) replay(c Command) (Answer, bool) {
 	r := command.RequestOf(c)
-	if r == (Request{}) || s.plants(DoAgain) {
+	if r == (Request{}) || t.plants(DoAgain) {
 		return Answer{}, false
 	}
-	sp := s.space(command.NamespaceOf(c))
+	sp := t.space(command.NamespaceOf(c))
 	if r.Session != "" {
-		session := s.liveSession(sp, r.Session)
+		session := t.liveSession(sp, r.Session)
 		if session == nil {
 			if c, ok := c.(*CloseSession); ok && c.ID == r.Session {
 				return Answer{}, false // its answer ended with the session; closing again finds it
 			}
-			return s.noSession(sp, r.Session), true
+			return t.noSession(sp, r.Session), true
 		}
 		// The request may or may not have been carried out; its answer is no longer known. To
 		// do it now could be the second time, so it is refused.
@@ -83,7 +83,7 @@ func (s *State) replay(c Command) (Answer, bool) {
 	if sp == nil {
 		return Answer{}, false
 	}
-	o, ok := sp.outcomes.Get(s.requestKey(r))
+	o, ok := sp.outcomes.Get(t.requestKey(r))
 	switch {
 	// A number below the last one may be new as well: requests of one session can overtake each
 	// other on their way.
@@ -93,59 +93,59 @@ func (s *State) replay(c Command) (Answer, bool) {
 		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each",
 			command.ReadableSubject(o.Subject)), true
 	}
-	return s.screened(sp, c, s.asOfNow(sp, c, o.Answer)), true
+	return t.screened(sp, c, t.asOfNow(sp, c, o.Answer)), true
 }
 
 // asOfNow returns an earlier answer as it may be given at this stamp. What it said about time
 // was true at its own stamp; repeated, it would promise a holder more than is left. So
 // everything that is alive is looked up again, and what has ended since is reported as lost.
-func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
+func (t *turn) asOfNow(sp *space, c Command, a Answer) Answer {
 	id := ""
 	_, isBreak := c.(*Break)
 	reserve, isReserve := c.(*Reserve)
 	switch {
 	case isReserve && a.Err == nil:
-		return s.reservedAgain(sp, reserve)
+		return t.reservedAgain(sp, reserve)
 	case isBreak && len(a.Also) > 0:
-		return s.breaksAsOfNow(sp, a)
+		return t.breaksAsOfNow(sp, a)
 	case a.Lease != nil && (a.Lease.State == leasehold.Leased || a.Lease.State == leasehold.Breaking):
 		id = a.Lease.ID
 	case a.Waiter != nil:
 		id = a.Waiter.ID
 	case a.Session != nil:
-		if session := s.liveSession(sp, a.Session.ID); session != nil {
-			return s.sessionAnswer(sp, session)
+		if session := t.liveSession(sp, a.Session.ID); session != nil {
+			return t.sessionAnswer(sp, session)
 		}
-		return s.noSession(sp, a.Session.ID)
+		return t.noSession(sp, a.Session.ID)
 	case a.Txn != nil:
-		return s.txnAsOfNow(sp, a)
+		return t.txnAsOfNow(sp, a)
 	default:
 		return a
 	}
-	claim := s.touch(sp, id)
+	claim := t.touch(sp, id)
 	if a.Record != nil && claim != nil {
-		again := s.claimAnswer(sp, claim) // of a put with a link
+		again := t.claimAnswer(sp, claim) // of a put with a link
 		again.Record = a.Record
 		return again
 	}
 	switch {
 	case claim == nil:
 		if isBreak {
-			return s.breakAgain(sp, id)
+			return t.breakAgain(sp, id)
 		}
-		return s.noClaim(sp, id)
+		return t.noClaim(sp, id)
 	case claim.waiting():
-		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
+		return t.waiterAnswer(sp, t.stillWanted(sp, claim))
 	}
 	if c, ok := c.(*Acquire); ok && c.ID == id && len(c.Also) > 0 {
-		return s.acquireAgain(sp, c) // each of its leases has a token that the caller needs
+		return t.acquireAgain(sp, c) // each of its leases has a token that the caller needs
 	}
-	return s.leaseAnswer(sp, claim)
+	return t.leaseAnswer(sp, claim)
 }
 
 // txnAsOfNow is asOfNow for the leases that a transaction acquired.
-func (s *State) txnAsOfNow(sp *space, a Answer) Answer {
-	again, lost := s.resultsAsOfNow(sp, a.Txn)
+func (t *turn) txnAsOfNow(sp *space, a Answer) Answer {
+	again, lost := t.resultsAsOfNow(sp, a.Txn)
 	if again == nil {
 		return lost
 	}
@@ -154,7 +154,7 @@ func (s *State) txnAsOfNow(sp *space, a Answer) Answer {
 
 // resultsAsOfNow shows the leases and waiters in the results of a transaction as they are now; or nothing, and how the
 // first of them was lost.
-func (s *State) resultsAsOfNow(sp *space, was *TxnAnswer) (*TxnAnswer, Answer) {
+func (t *turn) resultsAsOfNow(sp *space, was *TxnAnswer) (*TxnAnswer, Answer) {
 	again := *was
 	again.Results = slices.Clone(was.Results)
 	for i := range again.Results {
@@ -162,7 +162,7 @@ func (s *State) resultsAsOfNow(sp *space, was *TxnAnswer) (*TxnAnswer, Answer) {
 		var ids []string
 		switch {
 		case r.Txn != nil:
-			nested, lost := s.resultsAsOfNow(sp, r.Txn)
+			nested, lost := t.resultsAsOfNow(sp, r.Txn)
 			if nested == nil {
 				return nil, lost
 			}
@@ -179,15 +179,15 @@ func (s *State) resultsAsOfNow(sp *space, was *TxnAnswer) (*TxnAnswer, Answer) {
 		}
 		claims := make([]*Claim, 0, len(ids))
 		for _, id := range ids {
-			claim := s.touch(sp, id)
+			claim := t.touch(sp, id)
 			if claim == nil {
-				return nil, s.noClaim(sp, id)
+				return nil, t.noClaim(sp, id)
 			}
 			claims = append(claims, claim)
 		}
-		now := s.claimAnswer(sp, claims[0])
+		now := t.claimAnswer(sp, claims[0])
 		if now.Lease != nil {
-			now = s.leasesAnswer(sp, claims)
+			now = t.leasesAnswer(sp, claims)
 		}
 		r.Lease, r.Also, r.Waiter = now.Lease, now.Also, now.Waiter
 	}
@@ -195,23 +195,23 @@ func (s *State) resultsAsOfNow(sp *space, was *TxnAnswer) (*TxnAnswer, Answer) {
 }
 
 // remember keeps the answer of a request for when it is sent again.
-func (s *State) remember(c Command, a Answer) {
+func (t *turn) remember(c Command, a Answer) {
 	r := command.RequestOf(c)
-	sp := s.space(command.NamespaceOf(c))
+	sp := t.space(command.NamespaceOf(c))
 	if r == (Request{}) || sp == nil {
 		return
 	}
-	key := s.requestKey(r)
+	key := t.requestKey(r)
 	if r.Session != "" {
 		session, ok := sp.sessions.Get(r.Session)
 		if !ok {
 			return // the request closed the very session it is counted in
 		}
-		s.count(sp, session, r.Sequence)
+		t.count(sp, session, r.Sequence)
 	} else {
-		s.pushOutcome(sp, key, s.now)
+		t.pushOutcome(sp, key, t.now)
 	}
-	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c), At: s.now, Answer: remembered(a)})
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c), At: t.now, Answer: remembered(a)})
 }
 
 // remembered returns an answer as it is kept: without how far a forecast may be off, which an answer that is given
@@ -230,7 +230,7 @@ func remembered(a Answer) Answer {
 
 // count records a sequence number and forgets the outcomes that fall out of the window. Only a
 // number above the last one moves the window, so each outcome is deleted once.
-func (s *State) count(sp *space, session *Session, sequence uint64) {
+func (t *turn) count(sp *space, session *Session, sequence uint64) {
 	if sequence <= session.Sequence {
 		return
 	}
@@ -245,7 +245,7 @@ func (s *State) count(sp *space, session *Session, sequence uint64) {
 
 // forgetRequests drops the outcomes of a session that ended. Nothing is lost by that: whatever
 // is sent in the session from now on is refused with the session itself.
-func (s *State) forgetRequests(sp *space, session string) {
+func (t *turn) forgetRequests(sp *space, session string) {
 	first := requestKey(Request{Session: session})
 	prefix := first[:len(first)-8]
 	var keys []string
@@ -262,12 +262,12 @@ func (s *State) forgetRequests(sp *space, session string) {
 }
 
 // requestKey is requestKey for who asks: the same key of two principals names two requests.
-func (s *State) requestKey(r Request) string {
-	if r.Session != "" || s.asker == nil {
+func (t *turn) requestKey(r Request) string {
+	if r.Session != "" || t.asker == nil {
 		return requestKey(r)
 	}
-	b := binary.BigEndian.AppendUint16([]byte{keyOfPrincipal}, uint16(len(s.asker.Principal)))
-	return string(append(append(b, s.asker.Principal...), r.Key...))
+	b := binary.BigEndian.AppendUint16([]byte{keyOfPrincipal}, uint16(len(t.asker.Principal)))
+	return string(append(append(b, t.asker.Principal...), r.Key...))
 }
 
 // keyOfPrincipal begins the keys of requests outside sessions whose asker is known. Like the "k" of the

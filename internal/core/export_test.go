@@ -26,7 +26,8 @@ const (
 
 // Allows is the part of Apply that judges whether somebody may give a command, and nothing else.
 func (s *State) Allows(c Command, f From) bool {
-	s.from(f, 0)
-	_, refused := s.allow(c)
+	t := s.begin()
+	t.from(f, 0)
+	_, refused := t.allow(c)
 	return !refused
 }

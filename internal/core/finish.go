@@ -16,30 +16,30 @@ type end struct {
 }
 
 // finish ends a claim and hands its resource on.
-func (s *State) finish(sp *space, c *Claim, e end) {
+func (t *turn) finish(sp *space, c *Claim, e end) {
 	how, at := e.how, e.at
 	if c.waiting() {
-		s.leave(sp, c, how)
+		t.leave(sp, c, how)
 		return
 	}
 	if !e.own {
-		s.intervene(sp, c)
+		t.intervene(sp, c)
 	}
-	s.remove(sp, c, how)
+	t.remove(sp, c, how)
 	r, _ := sp.resources.Get(c.Resource)
 	free := *r
 	kept := &afterEnd{more: r.more()} // one piece of memory for what is kept together
 	more, last := &kept.more, &kept.last
-	rest, rests := s.ending(last, sp, c, how, at)
+	rest, rests := t.ending(last, sp, c, how, at)
 	more.Last = last
 	// Whether this end is unusual is judged by what was learned before it.
 	learned := more.usual()
-	kept.usual = s.learnHold(sp, more.usual(), c, how, at)
+	kept.usual = t.learnHold(sp, more.usual(), c, how, at)
 	more.Usual = &kept.usual
-	s.learnKind(sp, c, how, at)
-	hold := s.hold(sp, c, at) // before its units forget what was counted
-	s.vacate(sp, &free, more, c)
-	more.Rests = more.resting(s.now)
+	t.learnKind(sp, c, how, at)
+	hold := t.hold(sp, c, at) // before its units forget what was counted
+	t.vacate(sp, &free, more, c)
+	more.Rests = more.resting(t.now)
 	if rests {
 		more.Rests = merged(append(more.Rests, rest))
 	}
@@ -47,23 +47,23 @@ func (s *State) finish(sp *space, c *Claim, e end) {
 	told := &struct {
 		event leasehold.Event
 		hold  leasehold.Hold
-	}{s.eventOf(sp, c, leasehold.Ended), hold}
+	}{t.eventOf(sp, c, leasehold.Ended), hold}
 	event := &told.event
 	event.How, event.By, event.Reason, event.Hold = how, last.By, last.Reason, &told.hold
 	if e.outcome != "" {
 		event.Reason = e.outcome
 	}
 	event.Own = e.own && c.Session != ""
-	s.emit(sp, event)
-	s.endFace(sp, c, how)
-	s.endTask(sp, c, how)
-	s.alarmEnd(sp, c, how, learned)
+	t.emit(sp, event)
+	t.endFace(sp, c, how)
+	t.endTask(sp, c, how)
+	t.alarmEnd(sp, c, how, learned)
 	// The resource is stored, and the end is in history, before the queue is stirred: the next
 	// grant must find the resource free, and its event must come after this one.
-	s.setResource(sp, &free)
-	s.unclaim(sp, c, how)
-	if free.Waiting > 0 || sp.tasks.has(c.Resource) || s.pattern(c.Resource) != nil {
-		s.stir(sp, c.Resource)
+	t.setResource(sp, &free)
+	t.unclaim(sp, c, how)
+	if free.Waiting > 0 || sp.tasks.has(c.Resource) || t.pattern(c.Resource) != nil {
+		t.stir(sp, c.Resource)
 	}
 }
 
@@ -76,46 +76,45 @@ type afterEnd struct {
 
 // remove takes a claim out of everything but its resource, and remembers its id, so that a late
 // retry is told what became of it.
-func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
-	s.ends++
-	s.work.take(endCost)
+func (t *turn) remove(sp *space, c *Claim, how leasehold.How) {
+	t.work.take(endCost)
 	if c.waiting() {
-		s.work.take(leaveCost - endCost)
+		t.work.take(leaveCost - endCost)
 	}
-	owner := s.unput(sp, c)
-	s.due.Set(c.timer, 0)
-	s.reuse(c.timer)
-	s.unbind(sp, c)
-	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token,
+	owner := t.unput(sp, c)
+	t.due.Set(c.timer, 0)
+	t.reuse(c.timer)
+	t.unbind(sp, c)
+	t.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: t.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token,
 		Owner: owner})
 }
 
 // leave takes a waiter out of the queue without a lease, and with it all that was wanted at the
 // same time. First all of them leave and then the queues move on; else a queue could find a
 // part of the same request at its head.
-func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
+func (t *turn) leave(sp *space, c *Claim, how leasehold.How) {
 	by, reason := c.terms().BreakBy, c.terms().BreakReason
-	together := s.together(sp, c)
+	together := t.together(sp, c)
 	for _, c := range together {
-		s.work.take(s.poolCost(sp, c.Resource))
-		s.remove(sp, c, how)
-		s.dequeue(sp, c)
+		t.work.take(t.poolCost(sp, c.Resource))
+		t.remove(sp, c, how)
+		t.dequeue(sp, c)
 		r, _ := sp.resources.Get(c.Resource)
 		shorter := *r
 		shorter.Waiting--
-		s.setResource(sp, &shorter)
-		event := s.event(sp, c, leasehold.Left)
+		t.setResource(sp, &shorter)
+		event := t.event(sp, c, leasehold.Left)
 		event.How = how
 		if how == leasehold.ByBreak {
 			event.By, event.Reason = by, reason
 		}
-		s.emit(sp, event)
-		s.endFace(sp, c, how)
-		s.shortened(sp, c.Resource)
+		t.emit(sp, event)
+		t.endFace(sp, c, how)
+		t.shortened(sp, c.Resource)
 	}
 	for _, c := range together {
-		s.unclaim(sp, c, how)
-		s.stir(sp, c.Resource)
+		t.unclaim(sp, c, how)
+		t.stir(sp, c.Resource)
 	}
 }
 
@@ -143,14 +142,14 @@ func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Tim
 
 // hold describes what the holder had of a lease that ends at some moment. After a change of
 // holder it counts from there: what came before was somebody else's.
-func (s *State) hold(sp *space, c *Claim, at Time) leasehold.Hold {
-	t := c.terms()
-	s.noteShare(sp, c)
+func (t *turn) hold(sp *space, c *Claim, at Time) leasehold.Hold {
+	terms := c.terms()
+	t.noteShare(sp, c)
 	busy, idle := sp.used(c)
 	since := c.SinceWall
-	if t.ChangedWall != 0 {
-		since = t.ChangedWall
+	if terms.ChangedWall != 0 {
+		since = terms.ChangedWall
 	}
-	return leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at),
-		Waited: t.Waited, Busy: busy, Idle: idle}
+	return leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: t.moment(at),
+		Waited: terms.Waited, Busy: busy, Idle: idle}
 }

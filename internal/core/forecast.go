@@ -31,7 +31,7 @@ const (
 
 // seats are those of one resource, the first to become free first.
 type seats struct {
-	s      *State
+	s      *look
 	sp     *space
 	r      *Resource
 	list   []seat
@@ -52,11 +52,11 @@ func (sp *space) hasKinds(path string) (has bool) {
 }
 
 // newSeats returns the seats of a resource; nil if it has too many to look at, or nothing is known of kinds.
-func (s *State) newSeats(sp *space, r *Resource) *seats {
+func (l *look) newSeats(sp *space, r *Resource) *seats {
 	if !sp.hasKinds(r.Path) || max(r.sharers(), sp.pools.Size(r.Path).Units) > maxSeats {
 		return nil
 	}
-	all := &seats{s: s, sp: sp, r: r, other: r.more().Usual.Recent()}
+	all := &seats{s: l, sp: sp, r: r, other: r.more().Usual.Recent()}
 	if sp.pools.Has(r.Path) {
 		all.ofUnits()
 	} else {
@@ -271,10 +271,10 @@ func (all *seats) turns(yield func(c *Claim, f usage.Forecast) bool) bool {
 }
 
 // forecastOf returns when a waiter of a resource has its turn; if c is nil, when somebody would who comes now.
-func (s *State) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
-	all := s.newSeats(sp, r)
+func (l *look) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
+	all := l.newSeats(sp, r)
 	if all == nil {
-		return s.forecast(sp, r)
+		return l.forecast(sp, r)
 	}
 	var found usage.Forecast
 	end := all.turns(func(waiter *Claim, f usage.Forecast) bool {
@@ -290,10 +290,10 @@ func (s *State) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
 }
 
 // forecasts returns the forecasts for the first waiters of a resource, in their order.
-func (s *State) forecasts(sp *space, r *Resource, most int) (list []leasehold.Waiter) {
-	all := s.newSeats(sp, r)
+func (l *look) forecasts(sp *space, r *Resource, most int) (list []leasehold.Waiter) {
+	all := l.newSeats(sp, r)
 	if all == nil {
-		f := s.forecast(sp, r)
+		f := l.forecast(sp, r)
 		for i := range min(most, r.Waiting) {
 			list = append(list, leasehold.Waiter{Forecast: f.After(i)})
 		}

@@ -21,33 +21,33 @@ const maxHistory = 64 << 20
 // revise returns the revision that the current command makes in a namespace. A command makes
 // one revision at most, however many events it has, and none if it changes nothing. Two make more: one that mirrors a
 // resource, and one that changes a record more than once, such as when its claim was over: see reviseRecord.
-func (s *State) revise(sp *space) leasehold.Revision {
-	if sp.touched != s.sequence {
-		sp.touched, sp.n, sp.changed = s.sequence, 0, s.now
+func (t *turn) revise(sp *space) leasehold.Revision {
+	if sp.touched != t.sequence {
+		sp.touched, sp.n, sp.changed = t.sequence, 0, t.now
 		sp.revision++
 	}
 	return sp.revision
 }
 
 // reviseAgain begins another revision, although the current command may have made one.
-func (s *State) reviseAgain(sp *space) {
+func (t *turn) reviseAgain(sp *space) {
 	sp.touched = 0
-	s.revise(sp)
+	t.revise(sp)
 }
 
 // changedNow reports whether a record was changed by the very command that is applied, such as unlinked because its
 // claim was over.
-func (s *State) changedNow(sp *space, r *leasehold.Record) bool {
-	return r != nil && sp.touched == s.sequence && r.Mod == sp.revision
+func (t *turn) changedNow(sp *space, r *leasehold.Record) bool {
+	return r != nil && sp.touched == t.sequence && r.Mod == sp.revision
 }
 
 // reviseRecord returns the revision of a change of a record, which may be nil: the next one if the command has changed
 // it already. At one revision a record changes once.
-func (s *State) reviseRecord(sp *space, r *leasehold.Record) leasehold.Revision {
-	if s.changedNow(sp, r) {
-		s.reviseAgain(sp)
+func (t *turn) reviseRecord(sp *space, r *leasehold.Record) leasehold.Revision {
+	if t.changedNow(sp, r) {
+		t.reviseAgain(sp)
 	}
-	return s.revise(sp)
+	return t.revise(sp)
 }
 
 // event begins an event about a claim.
@@ -63,33 +63,33 @@ func (s *State) eventOf(sp *space, c *Claim, kind leasehold.Kind) leasehold.Even
 }
 
 // emit gives an event its position and puts it in history.
-func (s *State) emit(sp *space, e *leasehold.Event) {
-	e.Namespace, e.Revision, e.At = sp.name, s.revise(sp), calendar(s.wall)
+func (t *turn) emit(sp *space, e *leasehold.Event) {
+	e.Namespace, e.Revision, e.At = sp.name, t.revise(sp), calendar(t.wall)
 	e.N = sp.n
 	sp.n++
-	s.roomForEvents(1)
-	s.events = append(s.events, e)
-	s.record(sp, e)
-	for s.totals.historyBytes > maxHistory {
-		s.dropOldest()
+	t.roomForEvents(1)
+	t.events = append(t.events, e)
+	t.record(sp, e)
+	for t.totals.historyBytes > maxHistory {
+		t.dropOldest()
 	}
 }
 
 // roomForEvents makes room for so many more events. A command that makes one often makes another.
-func (s *State) roomForEvents(more int) {
-	if cap(s.events)-len(s.events) < more {
-		s.events = slices.Grow(s.events, max(more, 4))
+func (t *turn) roomForEvents(more int) {
+	if cap(t.events)-len(t.events) < more {
+		t.events = slices.Grow(t.events, max(more, 4))
 	}
 }
 
-func (s *State) record(sp *space, e *leasehold.Event) {
+func (t *turn) record(sp *space, e *leasehold.Event) {
 	sp.history.push(e)
-	s.weigh(sp, weight(e))
+	t.weigh(sp, weight(e))
 }
 
 // dropOldest drops the oldest event of the namespace that has most.
-func (s *State) dropOldest() {
-	s.dropEvent(s.rankings[mostHistory].first())
+func (t *turn) dropOldest() {
+	t.dropEvent(t.rankings[mostHistory].first())
 }
 
 // keptWhenShort is for how long history is kept even if room is short: those who watch and lost their connection come
@@ -98,10 +98,10 @@ const keptWhenShort = time.Minute
 
 // forgetHistory drops old events of the namespace that has most, as far as the budget goes. History is in every
 // snapshot: while nothing new is taken for want of room, nothing else would ever move it on.
-func (s *State) forgetHistory() {
-	for !s.work.spent() && s.Forgets(s.wall) {
-		s.work.take(lookCost)
-		s.dropOldest()
+func (t *turn) forgetHistory() {
+	for !t.work.spent() && t.Forgets(t.wall) {
+		t.work.take(lookCost)
+		t.dropOldest()
 	}
 }
 
@@ -115,18 +115,18 @@ func (s *State) Forgets(wall int64) bool {
 func (s *State) HistoryBytes() int { return s.totals.historyBytes }
 
 // dropEvent drops the oldest event of a namespace.
-func (s *State) dropEvent(sp *space) {
+func (t *turn) dropEvent(sp *space) {
 	e := sp.history.front()
 	sp.history.pop()
 	sp.lost = position{e.Revision, e.N}
-	s.weigh(sp, -weight(e))
+	t.weigh(sp, -weight(e))
 }
 
 // weigh counts the bytes of an event that a namespace got, or lost.
-func (s *State) weigh(sp *space, bytes int) {
+func (t *turn) weigh(sp *space, bytes int) {
 	sp.historyBytes += bytes
-	s.totals.historyBytes += bytes
-	s.ranked(sp, mostHistory)
+	t.totals.historyBytes += bytes
+	t.ranked(sp, mostHistory)
 }
 
 // weight estimates the memory of an event.

@@ -19,7 +19,7 @@ const idleRule = "the idle rule"
 const idleNotice = time.Minute
 
 // judgeIdle looks at the leases that have units of the host that reported.
-func (s *State) judgeIdle(sp *space, c *ReportUse) {
+func (t *turn) judgeIdle(sp *space, c *ReportUse) {
 	d := sp.definition(c.Resource)
 	if d.Idle == 0 {
 		return
@@ -27,14 +27,14 @@ func (s *State) judgeIdle(sp *space, c *ReportUse) {
 	var leases []string
 	sp.pools.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
 		// Units of one lease are mostly neighbours; to judge a lease twice does no harm.
-		if u.Lease != "" && s.idleFor(u) >= d.Idle && (len(leases) == 0 || leases[len(leases)-1] != u.Lease) {
+		if u.Lease != "" && t.idleFor(u) >= d.Idle && (len(leases) == 0 || leases[len(leases)-1] != u.Lease) {
 			leases = append(leases, u.Lease)
 		}
 		return true
 	})
 	for _, id := range leases {
 		if claim, ok := sp.claims.Get(id); ok {
-			s.judgeLease(sp, claim, d)
+			t.judgeLease(sp, claim, d)
 		}
 	}
 }
@@ -71,23 +71,23 @@ func (s *State) leaseIdle(sp *space, c *Claim) (idle time.Duration, asked Time) 
 }
 
 // judgeLease asks the holder of an idle lease, or breaks the lease if asking did not help.
-func (s *State) judgeLease(sp *space, c *Claim, d leasehold.Definition) {
-	s.work.take(len(c.terms().Units) / perUnit)
-	idle, asked := s.leaseIdle(sp, c)
+func (t *turn) judgeLease(sp *space, c *Claim, d leasehold.Definition) {
+	t.work.take(len(c.terms().Units) / perUnit)
+	idle, asked := t.leaseIdle(sp, c)
 	switch {
 	case idle < d.Idle:
 		return
 	case asked == 0:
-		event := s.event(sp, c, leasehold.Asked)
+		event := t.event(sp, c, leasehold.Asked)
 		event.By, event.Reason = idleRule, idleMessage(c, idle, d)
-		s.emit(sp, event)
-		s.changeUnits(sp, c, func(u *pool.Unit) {
+		t.emit(sp, event)
+		t.changeUnits(sp, c, func(u *pool.Unit) {
 			use := *u.Use
-			use.Asked = s.now
+			use.Asked = t.now
 			u.Use = &use
 		})
-	case d.IdleRelease != 0 && time.Duration(s.now-asked) >= d.IdleRelease && c.terms().BreakAt == 0:
-		s.setBreak(sp, c, &Break{By: idleRule, Reason: "no use for " + timeline.Text(idle)}, s.now.Add(idleNotice))
+	case d.IdleRelease != 0 && time.Duration(t.now-asked) >= d.IdleRelease && c.terms().BreakAt == 0:
+		t.setBreak(sp, c, &Break{By: idleRule, Reason: "no use for " + timeline.Text(idle)}, t.now.Add(idleNotice))
 	}
 }
 

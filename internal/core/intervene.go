@@ -28,8 +28,8 @@ func (session *Session) touched() Touched {
 const maxIntervened = 256
 
 // intervene counts that a lease of a session ends or changes by the doing of others.
-func (s *State) intervene(sp *space, c *Claim) {
-	if s.plants(NoCount) {
+func (t *turn) intervene(sp *space, c *Claim) {
+	if t.plants(NoCount) {
 		return
 	}
 	session, ok := sp.sessions.Get(c.Session)
@@ -39,7 +39,7 @@ func (s *State) intervene(sp *space, c *Claim) {
 	before := session.touched()
 	first := max(0, len(before.IDs)-maxIntervened+1)
 	// As in a fifo, copies share one array: an older one never sees what is behind its own end.
-	s.freshSession(sp, session).Touched = &Touched{before.Count + 1, append(before.IDs[first:], c.ID)}
+	t.freshSession(sp, session).Touched = &Touched{before.Count + 1, append(before.IDs[first:], c.ID)}
 }
 
 // marks are the ids that a session withdrew before they were known. A value is never changed:
@@ -84,7 +84,7 @@ func (sp *space) markPieces(session *Session, yield func(Piece) bool) (more bool
 	return more
 }
 
-func (s *State) restoreMark(sp *space, m *Mark) error {
+func (t *turn) restoreMark(sp *space, m *Mark) error {
 	session, ok := sp.sessions.Get(m.Session)
 	if !ok || session.marks.has(m.ID) {
 		return errors.New("snapshot has a withdrawn id twice, or without its session")

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/leasehold/leasehold"
@@ -16,11 +17,11 @@ import (
 // Check returns every way in which the state contradicts itself; nil if there is
 // none. It looks at everything, and is therefore for tests and for operators.
 func (s *State) Check() error {
-	c := &checker{}
+	c, reads := &checker{}, s.reader(&work{most: math.MaxInt})
 	c.records.That = c.that
 	idle, events := 0, 0
 	s.spaces.Scan(func(_ string, sp *space) bool {
-		c.space(s, sp)
+		c.space(reads, sp)
 		events += sp.history.len()
 		sp.resources.Scan(func(_ string, r *Resource) bool {
 			if r.Idle != 0 {
@@ -115,7 +116,7 @@ type census struct {
 }
 
 // space checks one namespace. Claims come first, because they fill the census.
-func (c *checker) space(s *State, sp *space) {
+func (c *checker) space(s *look, sp *space) {
 	n := census{map[string]int{}, map[string]Shares{}, map[string]int{}}
 	c.claims(s, sp, n)
 	c.records.Table(&sp.records, record.Scope{
@@ -141,7 +142,7 @@ func (c *checker) space(s *State, sp *space) {
 
 // claims checks leases and waiters, and counts them. Two leases with one token would be the
 // worst that can be found here: no guard could tell them apart.
-func (c *checker) claims(s *State, sp *space, n census) {
+func (c *checker) claims(s *look, sp *space, n census) {
 	bound, tokens := 0, map[leasehold.Token]string{}
 	sp.claims.Scan(func(id string, claim *Claim) bool {
 		r, ok := sp.resources.Get(claim.Resource)
@@ -220,7 +221,7 @@ func (c *checker) together(sp *space, claim *Claim) {
 
 // lease checks that a resource knows of a lease on it, and that nobody assumes that the lease
 // ends later than it does.
-func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
+func (c *checker) lease(s *look, sp *space, r *Resource, claim *Claim) {
 	if claim.Slots == 0 {
 		c.that(r.Claim == claim.ID, "%s/%s is held, but %q is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
 	} else {
@@ -246,7 +247,7 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 
 // shares checks how many slots of each resource are taken, that an exclusive lease is alone,
 // and that each unit and the lease that has it know of each other.
-func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
+func (c *checker) shares(s *look, sp *space, taken map[string]Shares) {
 	sharers := 0
 	sp.resources.Scan(func(path string, r *Resource) bool {
 		shares, found := r.more().shares(), taken[path]
@@ -272,13 +273,13 @@ func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 		sp.sharers.Len())
 	waiters := sp.queue.Len()
 	c.that(waiters == sp.parties.Len(), "%s: %d wait, parties have %d", sp.name, waiters, sp.parties.Len())
-	c.that(len(s.stirred) == 0, "%s: hand-over is not finished", sp.name)
+	c.that(len(s.State.hand.stirred) == 0, "%s: hand-over is not finished", sp.name)
 }
 
 // free reports whether the first waiter of a resource should have been granted. Whatever is
 // still allowed to stand in its way is excluded: a rest that is over but that no tick has ended
 // yet, the queues after a quarantine, and a chore that has not come to this queue.
-func (c *checker) free(s *State, sp *space, r *Resource) bool {
+func (c *checker) free(s *look, sp *space, r *Resource) bool {
 	if sp.pools.Has(r.Path) {
 		return c.freeOfPool(s, sp, r)
 	}
@@ -294,7 +295,7 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 
 // resources checks what each resource says about itself; above all that none is free while
 // somebody waits for it.
-func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
+func (c *checker) resources(s *look, sp *space, waiting map[string]int) {
 	queued := 0
 	sp.resources.Scan(func(path string, r *Resource) bool {
 		queued += r.Waiting

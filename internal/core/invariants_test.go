@@ -76,7 +76,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(s *State, _ *space) { s.alarms.all++ }, "1 alarms stand, 2 are counted"},
 		{func(s *State, sp *space) { _, a, _ := sp.alarmOrder.Min(); sp.alarmOrder.Delete(a.Order) }, "default has 1 alarms, 0 in order"},
 		{func(s *State, sp *space) { _, a, _ := sp.alarmOrder.Min(); s.alarms.past.Delete(a.Order) }, "is not forgotten when it should be"},
-		{func(s *State, sp *space) { s.raise(sp, &Alarm{Kind: leasehold.HeldLong, ID: "a2"}, "") }, "is about a lease that is not held for too long"},
+		{func(s *State, sp *space) { s.begin().raise(sp, &Alarm{Kind: leasehold.HeldLong, ID: "a2"}, "") }, "is about a lease that is not held for too long"},
 		{func(_ *State, sp *space) {
 			resource(sp, "idle", func(r *Resource) { more := *r.More; more.Usual = &Usual{Holds: "x"}; r.More = &more })
 		}, "default/idle learned what cannot be"},
@@ -183,7 +183,7 @@ func TestCheckFindsShares(t *testing.T) {
 			damaged.Claim = "a1"
 			sp.resources.Set("pool", &damaged)
 		}, "pool is exclusive and has 2 holders"},
-		{func(s *State, sp *space) { s.stirred = append(s.stirred, stirring{space: sp, path: "pool"}) }, "hand-over is not finished"},
+		{func(s *State, sp *space) { s.hand.stirred = []stirring{{space: sp, path: "pool"}} }, "hand-over is not finished"},
 	} {
 		s, sp := shared(t)
 		test.damage(s, sp)

@@ -152,37 +152,37 @@ func (s *State) recentOf(sp *space, c *Claim) usage.Recent {
 
 // learnKind notes how a lease went that ended at some moment. One that was handed on is of no kind: two holders did
 // something with it.
-func (s *State) learnKind(sp *space, c *Claim, how leasehold.How, at Time) {
-	name := s.kind(c)
+func (t *turn) learnKind(sp *space, c *Claim, how leasehold.How, at Time) {
+	name := t.kind(c)
 	if name == "" || c.Terms.ChangedWall != 0 {
 		return
 	}
-	ttl, gap := s.pulse(sp, c)
+	ttl, gap := t.pulse(sp, c)
 	recent := sp.recent(c.learnedOn(), name)
-	if recent == "" && !s.roomForKind(sp) {
+	if recent == "" && !t.roomForKind(sp) {
 		return
 	}
 	recent = recent.Add(time.Duration(at-c.Since), how, ttl, gap)
-	s.setKind(sp, &Kind{Resource: c.learnedOn(), Name: name, Recent: recent})
+	t.setKind(sp, &Kind{Resource: c.learnedOn(), Name: name, Recent: recent})
 }
 
-func (s *State) setKind(sp *space, kind *Kind) {
-	s.kindSeq++
-	if !sp.kinds.set(kind, s.kindSeq) {
-		s.totals.kinds++
+func (t *turn) setKind(sp *space, kind *Kind) {
+	t.kindSeq++
+	if !sp.kinds.set(kind, t.kindSeq) {
+		t.totals.kinds++
 	}
 }
 
 // roomForKind makes room for a kind that is new, and reports whether there is any. Nobody's are forgotten for those of
 // another namespace.
-func (s *State) roomForKind(sp *space) bool {
-	if sp.kinds.byAge.Len() < maxKindsOne && s.totals.kinds < maxKinds {
+func (t *turn) roomForKind(sp *space) bool {
+	if sp.kinds.byAge.Len() < maxKindsOne && t.totals.kinds < maxKinds {
 		return true
 	}
 	_, oldest, ok := sp.kinds.byAge.PopMin()
 	if ok {
 		sp.kinds.byName.Delete(oldest)
-		s.totals.kinds--
+		t.totals.kinds--
 	}
 	return ok
 }
@@ -260,14 +260,14 @@ func (sp *space) kindPieces(yield func(Piece) bool) (more bool) {
 }
 
 // restoreKind takes a piece over that Pieces made. The order of the pieces is that of forgetting.
-func (s *State) restoreKind(sp *space, k *Kind) error {
+func (t *turn) restoreKind(sp *space, k *Kind) error {
 	if _, twice := sp.kinds.byName.Get(k); twice || k.Name == "" || len(k.Name) > maxKindName {
 		return fmt.Errorf("snapshot has kind %q of %q twice, or without a name that it can have", k.Name, k.Resource)
 	}
 	if err := k.Recent.WellFormed(); err != nil {
 		return fmt.Errorf("snapshot has kind %q of %q with what was never learned: %w", k.Name, k.Resource, err)
 	}
-	s.setKind(sp, k)
+	t.setKind(sp, k)
 	return nil
 }
 

@@ -57,64 +57,64 @@ func (sp *space) loose(r *leasehold.Record) bool {
 }
 
 // endFace lets the record of a claim that has just ended follow it.
-func (s *State) endFace(sp *space, c *Claim, how leasehold.How) {
+func (t *turn) endFace(sp *space, c *Claim, how leasehold.How) {
 	f := c.face()
-	if f == nil || s.plants(FaceOutlives) {
+	if f == nil || t.plants(FaceOutlives) {
 		return
 	}
 	r, ok := sp.records.Get(f.Path)
 	if !ok || r.Lease != c.ID {
 		return // the claim ended through its record
 	}
-	s.work.take(recordCost)
+	t.work.take(recordCost)
 	if !f.Stay {
-		s.dropRecord(sp, r, how)
+		t.dropRecord(sp, r, how)
 		return
 	}
-	free := s.records.Unlink(&sp.records, r, s.reviseRecord(sp, r))
-	s.emit(sp, &leasehold.Event{
+	free := t.records.Unlink(&sp.records, r, t.reviseRecord(sp, r))
+	t.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, How: how, Resource: r.Path, Record: free, Previous: r,
 		Owner: sp.recordOwner(r.Path),
 	})
 }
 
 // giveUp ends the claim that a record was the face of, which is deleted or the face of nothing by now.
-func (s *State) giveUp(sp *space, id string) {
+func (t *turn) giveUp(sp *space, id string) {
 	claim, ok := sp.claims.Get(id)
 	switch {
 	case !ok:
 	case claim.face() != nil && claim.face().Made:
-		s.breakThroughFace(sp, claim)
+		t.breakThroughFace(sp, claim)
 	default:
-		s.giveBack(sp, claim, false)
+		t.giveBack(sp, claim, false)
 	}
 }
 
 // breakThroughFace breaks a claim whose record was made for it, and deleted by somebody: whoever did that never had
 // the lease.
-func (s *State) breakThroughFace(sp *space, claim *Claim) {
-	c := &Break{Namespace: sp.name, ID: claim.ID, By: s.by(""), Reason: "its record was deleted"}
-	if s.door != "" {
-		c.Reason += " through the " + s.door + " door"
+func (t *turn) breakThroughFace(sp *space, claim *Claim) {
+	c := &Break{Namespace: sp.name, ID: claim.ID, By: t.by(""), Reason: "its record was deleted"}
+	if t.door != "" {
+		c.Reason += " through the " + t.door + " door"
 	}
 	if claim.waiting() {
-		s.breakWaiter(sp, claim, c)
+		t.breakWaiter(sp, claim, c)
 		return
 	}
-	s.breakOne(sp, claim, c)
+	t.breakOne(sp, claim, c)
 }
 
 // by returns who does something, as it says or as it was proven.
-func (s *State) by(said string) string {
-	if said == "" && s.asker != nil {
-		return s.asker.Principal
+func (t *turn) by(said string) string {
+	if said == "" && t.asker != nil {
+		return t.asker.Principal
 	}
 	return said
 }
 
 // mayGiveUp refuses to delete records, or to make one the face of nothing, if the asker may not end their claims or
 // if they are too many.
-func (s *State) mayGiveUp(sp *space, doomed []*leasehold.Record) *leasehold.Error {
+func (l *look) mayGiveUp(sp *space, doomed []*leasehold.Record) *leasehold.Error {
 	linked := 0
 	for _, r := range doomed {
 		claim := sp.faceOf(r)
@@ -124,7 +124,7 @@ func (s *State) mayGiveUp(sp *space, doomed []*leasehold.Record) *leasehold.Erro
 		if linked++; linked > leasehold.MaxUnlinked {
 			return tooManyLinked()
 		}
-		if failure := s.mayEnd(sp, claim); failure != nil {
+		if failure := l.mayEnd(sp, claim); failure != nil {
 			return failure
 		}
 	}
@@ -137,27 +137,27 @@ func tooManyLinked() *leasehold.Error {
 }
 
 // mayEnd refuses to end a claim through its record to those who could not end it by its id.
-func (s *State) mayEnd(sp *space, claim *Claim) *leasehold.Error {
-	if s.permit == nil {
+func (l *look) mayEnd(sp *space, claim *Claim) *leasehold.Error {
+	if l.permit == nil {
 		return nil
 	}
 	verb := access.Release
 	if f := claim.face(); f != nil && f.Made {
 		verb = access.Break
 	}
-	if s.permit.May(verb, sp.name, claim.Resource, sp.claimOwner(claim.ID)) {
+	if l.permit.May(verb, sp.name, claim.Resource, sp.claimOwner(claim.ID)) {
 		return nil
 	}
-	if !s.sees(sp, claim.ID, claim.Resource) {
+	if !l.sees(sp, claim.ID, claim.Resource) {
 		return deny("%s may not end the lease that %s stands for: that needs the verb %s; ask an admin",
-			s.permit.Asker.Principal, claim.face().Path, verb)
+			l.permit.Asker.Principal, claim.face().Path, verb)
 	}
-	return s.deny(verb, sp.name, claim.Resource)
+	return l.deny(verb, sp.name, claim.Resource)
 }
 
 // shownClaim names the claim that a record stands for, as the asker may know it.
-func (s *State) shownClaim(sp *space, claim *Claim) string {
-	if !s.sees(sp, claim.ID, claim.Resource) {
+func (l *look) shownClaim(sp *space, claim *Claim) string {
+	if !l.sees(sp, claim.ID, claim.Resource) {
 		return "a lease"
 	}
 	return fmt.Sprintf("lease %q on %s", claim.ID, claim.Resource)
@@ -183,19 +183,19 @@ type putting struct {
 
 // planPut works out what a put does, or says why it cannot be done. old is what it replaces, after it was settled; nil
 // if that is nothing. It changes nothing but what time has changed already.
-func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bool) (putting, *leasehold.Error) {
+func (t *turn) planPut(sp *space, old *leasehold.Record, p putting, keepLink bool) (putting, *leasehold.Error) {
 	claim := sp.faceOf(old)
 	if p.link != nil && !p.link.Claims() {
-		p.stands, p.link = s.mayStand(sp, p.write.Path), nil
+		p.stands, p.link = t.mayStand(sp, p.write.Path), nil
 	}
 	switch {
 	case p.link != nil:
-		return s.planLink(sp, old, p)
+		return t.planLink(sp, old, p)
 	case claim == nil:
 		return p, nil
 	case claim.standing() && p.write.Session != "":
 		return p, refuse(leasehold.Refused, "%s stands for %s: it can be bound to a session once that has ended",
-			old.Path, s.shownClaim(sp, claim)).Err
+			old.Path, t.shownClaim(sp, claim)).Err
 	case claim.standing():
 		return p, nil // see keepHolder
 	case keepLink:
@@ -204,25 +204,25 @@ func (s *State) planPut(sp *space, old *leasehold.Record, p putting, keepLink bo
 		return p, nil
 	case sp.mirrors.Len() > 0 && sp.mirrored(claim.Resource) != "":
 		return p, refuse(leasehold.Refused, "%s stands for %s, and its place in the queue: delete it to give that "+
-			"up, or keep its link", old.Path, s.shownClaim(sp, claim)).Err
+			"up, or keep its link", old.Path, t.shownClaim(sp, claim)).Err
 	}
 	p.gives = claim.ID
-	return p, s.mayEnd(sp, claim)
+	return p, t.mayEnd(sp, claim)
 }
 
 // planLink is planPut for a put with a link.
-func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, *leasehold.Error) {
+func (t *turn) planLink(sp *space, old *leasehold.Record, p putting) (putting, *leasehold.Error) {
 	l, claim := p.link, sp.faceOf(old)
 	p.asks = l.Acquire(sp.name, p.write.Session)
 	p.write.Lease, p.write.Loose = l.ID, l.Stay
 	if claim != nil && claim.ID == l.ID {
-		return s.planAgain(sp, claim, p)
+		return t.planAgain(sp, claim, p)
 	}
-	if failure := s.mayBegin(sp, l, &p.write); failure != nil {
+	if failure := t.mayBegin(sp, l, &p.write); failure != nil {
 		return p, failure
 	}
 	items := p.asks.Items()
-	claims, failure := s.prepare(sp, p.asks, items)
+	claims, failure := t.prepare(sp, p.asks, items)
 	if failure != nil {
 		return p, failure
 	}
@@ -233,16 +233,16 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 	}
 	if claim != nil && l.Take {
 		p.takes = claim.ID
-		return p, s.mayTakeFrom(sp, claim, l)
+		return p, t.mayTakeFrom(sp, claim, l)
 	}
-	blocked, failure := s.admissible(sp, p.asks, items, claims)
+	blocked, failure := t.admissible(sp, p.asks, items, claims)
 	if p.blocked = blocked.at; failure != nil {
 		return p, failure
 	}
 	switch {
 	case claim != nil:
 		return p, refuse(leasehold.Refused, "%s stands for %s: it can stand for another once that has ended",
-			old.Path, s.shownClaim(sp, claim)).Err
+			old.Path, t.shownClaim(sp, claim)).Err
 	case old != nil && l.Mirror != "" && !l.Stands():
 		return p, refuse(leasehold.Refused, "%s is there already, at revision %d, and would be out of the order of "+
 			"the queue: delete it first", old.Path, old.Mod).Err
@@ -251,13 +251,13 @@ func (s *State) planLink(sp *space, old *leasehold.Record, p putting) (putting, 
 }
 
 // planAgain is planLink for a record that is the face of the very claim.
-func (s *State) planAgain(sp *space, claim *Claim, p putting) (putting, *leasehold.Error) {
+func (t *turn) planAgain(sp *space, claim *Claim, p putting) (putting, *leasehold.Error) {
 	l, f := p.link, claim.face()
 	if f.Made || claim.Resource != l.Resource || claim.Holder != l.Holder || claim.Session != p.asks.Session {
 		return p, otherID(claim).Err
 	}
 	if l.Mirror != "" {
-		if failure := s.mayMirror(sp, l); failure != nil {
+		if failure := t.mayMirror(sp, l); failure != nil {
 			return p, failure
 		}
 	}
@@ -266,7 +266,7 @@ func (s *State) planAgain(sp *space, claim *Claim, p putting) (putting, *leaseho
 		return p, nil
 	}
 	var failure *leasehold.Error
-	p.ttl, failure = s.allowedTTL(sp, p.asks, l.Resource, nil)
+	p.ttl, failure = t.allowedTTL(sp, p.asks, l.Resource, nil)
 	return p, failure
 }
 
@@ -281,116 +281,118 @@ func (sp *space) roomIn(id string, more int) *leasehold.Error {
 }
 
 // mayTakeFrom refuses to take a lease from its holder.
-func (s *State) mayTakeFrom(sp *space, claim *Claim, l *Link) *leasehold.Error {
+func (l *look) mayTakeFrom(sp *space, claim *Claim, link *Link) *leasehold.Error {
 	switch {
 	case claim.face().Made && sp.stands(claim.Resource):
 		return refuse(leasehold.Refused, "%s stands for %s, which came through another door: wait for its end, or "+
-			"break it", claim.face().Path, s.shownClaim(sp, claim)).Err
-	case claim.waiting() || claim.Resource != l.Resource || claim.face().Made:
+			"break it", claim.face().Path, l.shownClaim(sp, claim)).Err
+	case claim.waiting() || claim.Resource != link.Resource || claim.face().Made:
 		return refuse(leasehold.Refused, "%s stands for %s, which cannot be taken as one on %s: it is another, or "+
-			"waits", claim.face().Path, s.shownClaim(sp, claim), l.Resource).Err
-	case s.quarantined():
-		return s.notGiven(&Change{ID: claim.ID, Holder: l.Holder}).Err
-	case s.permit != nil && !s.permit.MayHold(access.Change, sp.name, l.Resource, l.Holder, sp.claimOwner(claim.ID)):
-		return s.deny(access.Change, sp.name, l.Resource)
-	case s.gains(sp, claim):
-		return s.withinOwn(tally{leases: 1})
+			"waits", claim.face().Path, l.shownClaim(sp, claim), link.Resource).Err
+	case l.quarantined():
+		return l.notGiven(&Change{ID: claim.ID, Holder: link.Holder}).Err
+	case l.permit != nil &&
+		!l.permit.MayHold(access.Change, sp.name, link.Resource, link.Holder, sp.claimOwner(claim.ID)):
+		return l.deny(access.Change, sp.name, link.Resource)
+	case l.gains(sp, claim):
+		return l.withinOwn(tally{leases: 1})
 	}
 	return nil
 }
 
 // gains reports whether a lease that is taken was not the asker's before.
-func (s *State) gains(sp *space, claim *Claim) bool {
-	return s.permit != nil && !s.permit.Owns(sp.claimOwner(claim.ID))
+func (l *look) gains(sp *space, claim *Claim) bool {
+	return l.permit != nil && !l.permit.Owns(sp.claimOwner(claim.ID))
 }
 
 // doPut does what was worked out. It cannot fail.
-func (s *State) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
+func (t *turn) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
 	var claim *Claim
 	if p.stands {
 		sp.mirrors.Set(p.write.Path, p.write.Path)
 	}
 	switch {
 	case p.own != "":
-		claim = s.confirm(sp, p)
+		claim = t.confirm(sp, p)
 	case p.takes != "":
-		claim = s.takeFrom(sp, p)
+		claim = t.takeFrom(sp, p)
 	case p.asks != nil:
-		s.beginMirror(sp, p.link)
-		s.room.claims = append(s.room.claims[:0], p.claim)
-		s.let(sp, p.asks, p.asks.Items(), s.room.claims, p.blocked)
+		t.beginMirror(sp, p.link)
+		t.room.claims = append(t.room.claims[:0], p.claim)
+		t.let(sp, p.asks, p.asks.Items(), t.room.claims, p.blocked)
 		if p.blocked != nil {
-			s.stir(sp, p.link.Resource) // it may have become free by what else the command does
+			t.stir(sp, p.link.Resource) // it may have become free by what else the command does
 		}
 		claim, _ = sp.claims.Get(p.link.ID)
 	case p.keeps == "" && p.gives == "":
-		s.keepHolder(sp, &p)
+		t.keepHolder(sp, &p)
 	}
 	if claim != nil && !claim.waiting() {
 		p.from.token, p.write.Holder = max(p.from.token, claim.Token), claim.Holder
 	}
-	r := s.setRecord(sp, p.write, p.from)
+	r := t.setRecord(sp, p.write, p.from)
 	if p.gives != "" {
-		s.giveUp(sp, p.gives)
+		t.giveUp(sp, p.gives)
 	}
-	return r, s.claimAnswer(sp, claim)
+	return r, t.claimAnswer(sp, claim)
 }
 
 // claimAnswer shows a lease or a waiter; nothing if there is none.
-func (s *State) claimAnswer(sp *space, claim *Claim) Answer {
+func (l *look) claimAnswer(sp *space, claim *Claim) Answer {
 	switch {
 	case claim == nil:
 		return Answer{}
 	case claim.waiting():
-		return s.waiterAnswer(sp, claim)
+		return l.waiterAnswer(sp, claim)
 	}
-	return s.leaseAnswer(sp, claim)
+	return l.leaseAnswer(sp, claim)
 }
 
 // confirm renews the claim that a record is the face of, if it has a TTL of its own.
-func (s *State) confirm(sp *space, p putting) *Claim {
+func (t *turn) confirm(sp *space, p putting) *Claim {
 	claim, ok := sp.claims.Get(p.own)
 	switch {
 	case !ok:
 		return nil
 	case claim.waiting():
-		return s.stillWanted(sp, claim)
+		return t.stillWanted(sp, claim)
 	case claim.TTL == 0:
 		return claim
 	}
 	longer := *claim
-	longer.Gap = max(longer.Gap, s.gap(claim.TTL, claim.Expires))
-	longer.TTL, longer.Expires = p.ttl, s.now.Add(p.ttl)
-	s.put(sp, &longer)
-	s.lateLease(sp, claim, &longer)
+	longer.Gap = max(longer.Gap, t.gap(claim.TTL, claim.Expires))
+	longer.TTL, longer.Expires = p.ttl, t.now.Add(p.ttl)
+	t.put(sp, &longer)
+	t.lateLease(sp, claim, &longer)
 	return &longer
 }
 
 // takeFrom hands a lease to the holder that takes it, with a new token and under another id. A break that was announced
 // stays announced.
-func (s *State) takeFrom(sp *space, p putting) *Claim {
+func (t *turn) takeFrom(sp *space, p putting) *Claim {
 	claim, _ := sp.claims.Get(p.takes)
-	over := new(s.hold(sp, claim, s.now))
+	over := new(t.hold(sp, claim, t.now))
 	taken := *p.claim
-	was, t := claim.terms(), taken.terms()
-	t.BreakAt, t.BreakBy, t.BreakReason, t.ChangedWall = was.BreakAt, was.BreakBy, was.BreakReason, s.wall
-	t.Units = was.Units
-	taken.setTerms(t)
+	was, terms := claim.terms(), taken.terms()
+	terms.BreakAt, terms.BreakBy, terms.BreakReason = was.BreakAt, was.BreakBy, was.BreakReason
+	terms.ChangedWall = t.wall
+	terms.Units = was.Units
+	taken.setTerms(terms)
 	taken.Since, taken.SinceWall, taken.Long, taken.Overdue = claim.Since, claim.SinceWall, claim.Long, claim.Overdue
 	if taken.Token = sp.nextToken(); taken.TTL != 0 {
-		taken.Expires = s.now.Add(taken.TTL)
+		taken.Expires = t.now.Add(taken.TTL)
 	}
-	s.rename(sp, claim, &taken)
-	sp.setClaimOwner(taken.ID, s.permit.OwnerOf(access.Acquire, sp.name, taken.Resource, taken.Holder))
-	s.replace(sp, claim, &taken)
-	s.renamed(sp, claim, &taken)
-	taken.Revision = s.revise(sp)
-	s.put(sp, &taken)
-	s.intervene(sp, claim)
-	event := s.event(sp, &taken, leasehold.Changed)
-	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &taken))
-	event.By, event.Reason = s.by(p.from.by), p.from.reason
-	s.emit(sp, event)
+	t.rename(sp, claim, &taken)
+	sp.setClaimOwner(taken.ID, t.permit.OwnerOf(access.Acquire, sp.name, taken.Resource, taken.Holder))
+	t.replace(sp, claim, &taken)
+	t.renamed(sp, claim, &taken)
+	taken.Revision = t.revise(sp)
+	t.put(sp, &taken)
+	t.intervene(sp, claim)
+	event := t.event(sp, &taken, leasehold.Changed)
+	event.Hold, event.Until = over, t.moment(t.deadlineOf(sp, &taken))
+	event.By, event.Reason = t.by(p.from.by), p.from.reason
+	t.emit(sp, event)
 	return &taken
 }
 

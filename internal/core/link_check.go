@@ -20,7 +20,7 @@ func (s *State) allLinked() (err error) {
 }
 
 // links checks that claims and their records know each other, and the order of mirrored resources.
-func (c *checker) links(s *State, sp *space) {
+func (c *checker) links(s *look, sp *space) {
 	shown := 0
 	sp.claims.Scan(func(id string, claim *Claim) bool {
 		f := claim.face()

@@ -12,14 +12,14 @@ type taking struct {
 	waiters []*Claim // those of them that wait
 }
 
-func (s *State) taking(sp *space, todo *plan) (t taking) {
+func (l *look) taking(sp *space, todo *plan) (t taking) {
 	t.leases = len(todo.claims)
 	for i := range todo.puts {
 		p := &todo.puts[i]
 		switch claim, _ := sp.claims.Get(p.takes); {
 		case p.claim == nil:
 			continue
-		case claim != nil && s.gains(sp, claim):
+		case claim != nil && l.gains(sp, claim):
 			t.gained++
 		case claim != nil:
 		case p.blocked != nil:
@@ -34,8 +34,8 @@ func (s *State) taking(sp *space, todo *plan) (t taking) {
 }
 
 // allowedLinks refuses the claims of a transaction that cannot be had together.
-func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
-	t := s.taking(sp, todo)
+func (l *look) allowedLinks(sp *space, todo *plan) *leasehold.Error {
+	t := l.taking(sp, todo)
 	if t.links == 0 && todo.ends == 0 {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
 				"for each other: ask for them one after the other", t.waiters[0].Resource, c.Resource).Err
 		}
 	}
-	if failure := s.overtakes(sp, todo, &t); failure != nil {
+	if failure := l.overtakes(sp, todo, &t); failure != nil {
 		return failure
 	}
 	for i := range todo.puts {
@@ -55,7 +55,7 @@ func (s *State) allowedLinks(sp *space, todo *plan) *leasehold.Error {
 			}
 		}
 	}
-	return s.roomForTaking(sp, &t)
+	return l.roomForTaking(sp, &t)
 }
 
 // overtakes refuses to take through a record what others wait for with a lower priority, if the transaction does
@@ -80,20 +80,20 @@ func (s *State) overtakes(sp *space, todo *plan, t *taking) *leasehold.Error {
 }
 
 // roomForTaking refuses more than there is room for.
-func (s *State) roomForTaking(sp *space, t *taking) *leasehold.Error {
+func (l *look) roomForTaking(sp *space, t *taking) *leasehold.Error {
 	if t.leases > 0 {
-		if failure := s.claimsWithinCaps(t.leases, false); failure != nil {
+		if failure := l.claimsWithinCaps(t.leases, false); failure != nil {
 			return failure
 		}
 	}
 	if t.tally.waiters > 0 {
-		if failure := s.claimsWithinCaps(t.tally.waiters, true); failure != nil {
+		if failure := l.claimsWithinCaps(t.tally.waiters, true); failure != nil {
 			return failure
 		}
 	}
-	if failure := s.withinQuotas(sp.name, t.tally); failure != nil || s.permit == nil {
+	if failure := l.withinQuotas(sp.name, t.tally); failure != nil || l.permit == nil {
 		return failure
 	}
 	t.leases += t.gained
-	return s.withinOwn(t.tally)
+	return l.withinOwn(t.tally)
 }

@@ -54,7 +54,7 @@ func heap() uint64 {
 }
 
 func forgetHistory(s *State) {
-	s.events = nil
+	s.last.events = nil
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.history = fifo[*leasehold.Event]{}
 		return true

@@ -37,7 +37,7 @@ func (sp *space) unmirror(path string) {
 }
 
 // mayMirror refuses a link that does not fit the resource: where it is mirrored, or is to be.
-func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
+func (t *turn) mayMirror(sp *space, l *Link) *leasehold.Error {
 	prefix := sp.mirrored(l.Resource)
 	switch {
 	case prefix == l.Mirror && prefix != "":
@@ -50,7 +50,7 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 	case sp.stands(l.Resource):
 		return notMirrored(l.Resource, "a record of its own path stands for its holder")
 	}
-	r := s.settle(sp, l.Resource)
+	r := t.settle(sp, l.Resource)
 	d := sp.definition(l.Resource)
 	switch {
 	case d.Capacity > 0 || len(d.Units) > 0 || sp.pools.Has(l.Resource):
@@ -59,26 +59,26 @@ func (s *State) mayMirror(sp *space, l *Link) *leasehold.Error {
 		return nil
 	case r.sharers() > 0 || r.more().shares().Capacity > 0:
 		return notMirrored(l.Resource, "several may hold it at once")
-	case s.faced+r.Waiting+1 > leasehold.MaxMirrored:
+	case t.faced+r.Waiting+1 > leasehold.MaxMirrored:
 		return refuse(leasehold.Limited, "%s has %d waiters: at most %d can become records at once, by all that a "+
 			"transaction puts", l.Resource, r.Waiting, leasehold.MaxMirrored).Err
 	}
-	s.faced += r.Waiting + 1
-	return s.inOrder(sp, r)
+	t.faced += r.Waiting + 1
+	return t.inOrder(sp, r)
 }
 
 // mayBegin is mayMirror for a claim that is new.
-func (s *State) mayBegin(sp *space, l *Link, put *record.Write) *leasehold.Error {
-	if failure := s.noLinkedPattern(l); failure != nil {
+func (t *turn) mayBegin(sp *space, l *Link, put *record.Write) *leasehold.Error {
+	if failure := t.noLinkedPattern(l); failure != nil {
 		return failure
 	}
-	if failure := s.mayMirror(sp, l); failure != nil || l.Mirror == "" || l.Stands() {
+	if failure := t.mayMirror(sp, l); failure != nil || l.Mirror == "" || l.Stands() {
 		return failure
 	}
-	if failure := s.mayRest(sp, l); failure != nil {
+	if failure := t.mayRest(sp, l); failure != nil {
 		return failure
 	}
-	return s.roomForMirror(sp, l, put)
+	return t.roomForMirror(sp, l, put)
 }
 
 // mayRest refuses a link to a mirrored resource that is not given to the next at once, now or after an unclean end:
@@ -102,7 +102,7 @@ const maxRenamed = 32
 
 // roomForMirror refuses to begin to mirror a resource if there is no room for the records of those who have it or want
 // it, beside what is put.
-func (s *State) roomForMirror(sp *space, l *Link, put *record.Write) (refused *leasehold.Error) {
+func (t *turn) roomForMirror(sp *space, l *Link, put *record.Write) (refused *leasehold.Error) {
 	r, ok := sp.resources.Get(l.Resource)
 	if !ok || sp.mirrored(l.Resource) != "" {
 		return nil
@@ -110,9 +110,9 @@ func (s *State) roomForMirror(sp *space, l *Link, put *record.Write) (refused *l
 	writes, renamed, prefix := []record.Write{*put}, 0, l.Mirror
 	sp.claimsOn(r, func(c *Claim) bool {
 		path := prefix + escaped(c.ID)
-		if s.taken(sp, path) {
+		if t.taken(sp, path) {
 			renamed++
-			path = s.facePath(sp, prefix, c.ID)
+			path = t.facePath(sp, prefix, c.ID)
 		}
 		writes = append(writes, record.Write{Path: path, Value: c.Holder})
 		if refused = sp.roomIn(c.Session, r.Waiting+1); refused == nil && renamed > maxRenamed {
@@ -124,13 +124,13 @@ func (s *State) roomForMirror(sp *space, l *Link, put *record.Write) (refused *l
 	if refused != nil {
 		return refused
 	}
-	return s.roomForMade(sp, writes)
+	return t.roomForMade(sp, writes)
 }
 
 // roomForMade refuses records that are made for claims, if there is no room for them. They are nobody's, and count for
 // their namespace alone.
-func (s *State) roomForMade(sp *space, writes []record.Write) *leasehold.Error {
-	if failure := s.records.Room(sp.table(), writes); failure != nil || s.permit == nil {
+func (l *look) roomForMade(sp *space, writes []record.Write) *leasehold.Error {
+	if failure := l.records.Room(sp.table(), writes); failure != nil || l.permit == nil {
 		return failure
 	}
 	var more tally
@@ -138,13 +138,13 @@ func (s *State) roomForMade(sp *space, writes []record.Write) *leasehold.Error {
 		g := sp.table().Growth(&writes[i])
 		more.records, more.bytes = more.records+g.Records, more.bytes+g.Bytes
 	}
-	return s.withinNamespace(sp.name, more)
+	return l.withinNamespace(sp.name, more)
 }
 
 // inOrder refuses to mirror claims that have another order than that in which they came, or have records elsewhere.
-func (s *State) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
+func (l *look) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
 	sp.claimsOn(r, func(c *Claim) bool {
-		s.work.take(lookCost)
+		l.work.take(lookCost)
 		switch {
 		case c.face() != nil:
 			refused = notMirrored(r.Path, fmt.Sprintf("%s stands for one of its leases", c.face().Path))
@@ -175,7 +175,7 @@ func (sp *space) claimsOn(r *Resource, yield func(*Claim) bool) {
 
 // mirrorRefuses refuses an acquire that would disturb the order of a mirrored resource, or for whose record there is no
 // room; nil if it may. Nearly always nothing is mirrored, and the first comparison makes that cheap.
-func (s *State) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Claim) *leasehold.Error {
+func (t *turn) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Claim) *leasehold.Error {
 	if sp.mirrors.Len() == 0 {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *State) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Cla
 		if why != "" {
 			return outOfOrder(item.Resource, prefix, why)
 		}
-		writes = append(writes, record.Write{Path: s.facePath(sp, prefix, item.ID), Value: claims[i].Holder})
+		writes = append(writes, record.Write{Path: t.facePath(sp, prefix, item.ID), Value: claims[i].Holder})
 	}
 	if len(writes) == 0 {
 		return nil
@@ -207,7 +207,7 @@ func (s *State) mirrorRefuses(sp *space, c *Acquire, items []Item, claims []*Cla
 	if failure := sp.roomIn(c.Session, len(items)+len(writes)); failure != nil {
 		return failure
 	}
-	return s.roomForMade(sp, writes)
+	return t.roomForMade(sp, writes)
 }
 
 func outOfOrder(path, prefix, why string) *leasehold.Error {
@@ -225,8 +225,8 @@ func (s *State) staysInOrder(sp *space, c *Claim, what string) *leasehold.Error 
 
 // beginMirrors makes resources mirrored ones, if puts say so, before anything else is changed: what the command puts
 // has one revision. From here on no record is made where one is put.
-func (s *State) beginMirrors(sp *space, puts []putting) {
-	s.reserved = s.reserved[:0]
+func (t *turn) beginMirrors(sp *space, puts []putting) {
+	t.reserved = t.reserved[:0]
 	linked := false
 	for i := range puts {
 		linked = linked || puts[i].link != nil
@@ -235,18 +235,18 @@ func (s *State) beginMirrors(sp *space, puts []putting) {
 		return
 	}
 	for i := range puts {
-		s.reserved = append(s.reserved, puts[i].write.Path)
+		t.reserved = append(t.reserved, puts[i].write.Path)
 	}
 	for i := range puts {
 		if l := puts[i].link; l != nil {
-			s.beginMirror(sp, l)
+			t.beginMirror(sp, l)
 		}
 	}
 }
 
 // beginMirror makes a resource a mirrored one. Whoever has it or waits for it already gets a record, each at a revision
 // of its own, all of them before that of what is put now.
-func (s *State) beginMirror(sp *space, l *Link) {
+func (t *turn) beginMirror(sp *space, l *Link) {
 	if l.Mirror == "" || sp.mirrored(l.Resource) != "" {
 		return
 	}
@@ -259,10 +259,10 @@ func (s *State) beginMirror(sp *space, l *Link) {
 	sp.claimsOn(r, func(c *Claim) bool { claims = append(claims, c); return true })
 	for _, c := range claims {
 		shown := *c
-		shown.setFace(&Face{Path: s.facePath(sp, l.Mirror, c.ID), Made: true})
-		s.put(sp, &shown)
-		s.reviseAgain(sp)
-		s.showClaim(sp, &shown)
+		shown.setFace(&Face{Path: t.facePath(sp, l.Mirror, c.ID), Made: true})
+		t.put(sp, &shown)
+		t.reviseAgain(sp)
+		t.showClaim(sp, &shown)
 	}
 	if len(claims) > 0 {
 		sp.touched = 0 // what is put now has the next revision
@@ -270,55 +270,55 @@ func (s *State) beginMirror(sp *space, l *Link) {
 }
 
 // mirrorClaims gives new claims on mirrored resources their faces. Nearly always nothing is mirrored.
-func (s *State) mirrorClaims(sp *space, claims []*Claim) {
-	if sp.mirrors.Len() == 0 || s.plants(MirrorMisses) {
+func (t *turn) mirrorClaims(sp *space, claims []*Claim) {
+	if sp.mirrors.Len() == 0 || t.plants(MirrorMisses) {
 		return
 	}
 	for _, c := range claims {
 		if prefix := sp.mirrored(c.Resource); prefix != "" && c.face() == nil {
-			c.setFace(&Face{Path: s.facePath(sp, prefix, c.ID), Made: true})
+			c.setFace(&Face{Path: t.facePath(sp, prefix, c.ID), Made: true})
 		}
 	}
 }
 
 // showClaims makes the records of new claims on mirrored resources.
-func (s *State) showClaims(sp *space, claims []*Claim) {
+func (t *turn) showClaims(sp *space, claims []*Claim) {
 	if sp.mirrors.Len() == 0 {
 		return
 	}
 	for _, c := range claims {
 		if f := c.face(); f != nil && f.Made && !f.Stay {
-			s.showClaim(sp, c)
+			t.showClaim(sp, c)
 		}
 	}
 }
 
-func (s *State) showClaim(sp *space, c *Claim) {
+func (t *turn) showClaim(sp *space, c *Claim) {
 	w := record.Write{Path: c.face().Path, Value: c.Holder, Session: c.Session, Lease: c.ID, Holder: c.Holder}
-	s.setRecord(sp, w, writing{token: c.Token, made: true})
+	t.setRecord(sp, w, writing{token: c.Token, made: true})
 }
 
 // facePath returns where the record of a claim is made: below the prefix, by the id of the claim, which people know.
-func (s *State) facePath(sp *space, prefix, id string) string {
+func (t *turn) facePath(sp *space, prefix, id string) string {
 	path := prefix + escaped(id)
 	if len(path) > leasehold.MaxName-maxSuffix {
 		path = path[:leasehold.MaxName-maxSuffix]
-	} else if !s.taken(sp, path) {
+	} else if !t.taken(sp, path) {
 		return path
 	}
-	if next := fmt.Sprintf("%s~%d", path, sp.revision); !s.taken(sp, next) {
+	if next := fmt.Sprintf("%s~%d", path, sp.revision); !t.taken(sp, next) {
 		return next
 	}
-	return s.numberedPath(sp, path)
+	return t.numberedPath(sp, path)
 }
 
 // numberedPath returns a path with a number that is not taken, however many are: it halves a range of more numbers than
 // there can be records, each time to a half in which some are left.
-func (s *State) numberedPath(sp *space, path string) string {
+func (t *turn) numberedPath(sp *space, path string) string {
 	numbered := func(n int64) string { return fmt.Sprintf("%s~%013d", path, n) }
 	from := int64(0)
 	for size := int64(1) << 39; size > 0; size /= 2 {
-		if s.takenIn(sp, numbered(from), numbered(from+size)) >= size {
+		if t.takenIn(sp, numbered(from), numbered(from+size)) >= size {
 			from += size
 		}
 	}
@@ -326,10 +326,10 @@ func (s *State) numberedPath(sp *space, path string) string {
 }
 
 // takenIn counts the paths of a range that have records, or get one by the command.
-func (s *State) takenIn(sp *space, from, to string) int64 {
-	s.work.take(lookCost)
+func (t *turn) takenIn(sp *space, from, to string) int64 {
+	t.work.take(lookCost)
 	n := sp.records.Count(RecordQuery{From: from, To: to})
-	for _, path := range s.reserved {
+	for _, path := range t.reserved {
 		if from <= path && path < to {
 			n++
 		}
@@ -338,9 +338,9 @@ func (s *State) takenIn(sp *space, from, to string) int64 {
 }
 
 // taken reports whether a path has a record, or gets one by the command.
-func (s *State) taken(sp *space, path string) bool {
+func (t *turn) taken(sp *space, path string) bool {
 	_, taken := sp.records.Get(path)
-	return taken || slices.Contains(s.reserved, path)
+	return taken || slices.Contains(t.reserved, path)
 }
 
 // maxSuffix is how many bytes a path has in addition that would be taken, or too long.
@@ -380,7 +380,7 @@ func (sp *space) mirrorPieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
-func (s *State) restoreMirror(sp *space, m *Mirror) error {
+func (t *turn) restoreMirror(sp *space, m *Mirror) error {
 	_, known := sp.resources.Get(m.Resource)
 	known = known || m.Prefix == m.Resource // a record that stands for its holders may have none
 	if _, twice := sp.mirrors.Set(m.Resource, m.Prefix); twice || !known || m.Prefix == "" {

@@ -102,24 +102,24 @@ func (s *State) Plant(m Mistake) {
 	case TokenFromLive:
 		s.countTokensFromLive()
 	case LoseCalm, LoseReservations:
-		s.losePlans()
+		s.begin().losePlans()
 	}
 }
 
 // splitOff is what GrantInPart does: the last of those who wait together goes on alone.
-func (s *State) splitOff(sp *space, together []*Claim) []*Claim {
+func (t *turn) splitOff(sp *space, together []*Claim) []*Claim {
 	last := together[len(together)-1]
 	alone, wait := *last, *last.Wait
 	wait.With, alone.Wait = nil, &wait
-	s.dequeue(sp, last)
-	s.put(sp, &alone)
+	t.dequeue(sp, last)
+	t.put(sp, &alone)
 	return together[:len(together)-1]
 }
 
 // losePlans is what LoseCalm and LoseReservations do.
-func (s *State) losePlans() {
-	s.spaces.Scan(func(_ string, sp *space) bool {
-		if s.plants(LoseCalm) {
+func (t *turn) losePlans() {
+	t.spaces.Scan(func(_ string, sp *space) bool {
+		if t.plants(LoseCalm) {
 			sp.calm = btree.Map[string, Time]{}
 			return true
 		}
@@ -131,7 +131,7 @@ func (s *State) losePlans() {
 			return true
 		})
 		for _, id := range lost {
-			s.dropReservation(sp, id)
+			t.dropReservation(sp, id)
 		}
 		return true
 	})

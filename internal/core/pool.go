@@ -13,42 +13,42 @@ import (
 // definition, and package pool picks those that a lease gets.
 
 // poolCommand carries out a command about units.
-func (s *State) poolCommand(c Command) Answer {
+func (t *turn) poolCommand(c Command) Answer {
 	switch c := c.(type) {
 	case *SetUnits:
-		return s.setUnits(c)
+		return t.setUnits(c)
 	case *Drain:
-		return s.drain(c)
+		return t.drain(c)
 	}
-	return s.reportUse(c.(*ReportUse))
+	return t.reportUse(c.(*ReportUse))
 }
 
 // setUnits sets which units of a pool a host has. The same units once more change nothing: no revision, no event.
-func (s *State) setUnits(c *SetUnits) Answer {
-	if len(c.Units) == 0 && (s.space(c.Namespace) == nil || !s.space(c.Namespace).pools.Has(c.Resource)) {
+func (t *turn) setUnits(c *SetUnits) Answer {
+	if len(c.Units) == 0 && (t.space(c.Namespace) == nil || !t.space(c.Namespace).pools.Has(c.Resource)) {
 		return Answer{} // there is nothing to remove
 	}
-	sp, failure := s.makeSpace(c.Namespace)
+	sp, failure := t.makeSpace(c.Namespace)
 	if failure == nil {
-		failure = s.mayHaveUnits(sp, c)
+		failure = t.mayHaveUnits(sp, c)
 	}
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	s.work.take(len(c.Units) / perUnit)
+	t.work.take(len(c.Units) / perUnit)
 	changes := changedUnits(sp, c)
 	if len(changes) == 0 {
 		return Answer{} // an earlier try did it
 	}
 	sp.pools.Update(changes...)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Reason})
-	s.stir(sp, c.Resource)
+	t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Reason})
+	t.stir(sp, c.Resource)
 	return Answer{}
 }
 
 // mayHaveUnits refuses units that a host cannot have.
-func (s *State) mayHaveUnits(sp *space, c *SetUnits) *leasehold.Error {
-	if failure := s.mayBecomePool(sp, c.Resource); failure != nil {
+func (t *turn) mayHaveUnits(sp *space, c *SetUnits) *leasehold.Error {
+	if failure := t.mayBecomePool(sp, c.Resource); failure != nil {
 		return failure
 	}
 	here := 0
@@ -127,11 +127,11 @@ func (sp *space) tooLargeTogether(together []*Claim) bool {
 
 // mayBecomePool refuses units for a resource whose slots come from elsewhere: a lease on one of those slots has none of
 // the units, and would not be seen by those who look for a free one.
-func (s *State) mayBecomePool(sp *space, path string) *leasehold.Error {
+func (t *turn) mayBecomePool(sp *space, path string) *leasehold.Error {
 	if sp.pools.Has(path) {
 		return nil
 	}
-	r, d := s.settle(sp, path), sp.definition(path)
+	r, d := t.settle(sp, path), sp.definition(path)
 	switch {
 	case sp.waitsForTasks(path):
 		return refuse(leasehold.Refused, "workers wait for tasks from %s: it has no units", path).Err
@@ -175,8 +175,8 @@ func changedUnits(sp *space, c *SetUnits) (changes []*pool.Unit) {
 }
 
 // drain keeps units from being granted, or lets them be granted again.
-func (s *State) drain(c *Drain) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) drain(c *Drain) Answer {
+	sp := t.space(c.Namespace)
 	if sp == nil || !sp.pools.Has(c.Resource) {
 		return refuse(leasehold.NotFound, "%s is no pool with hosts", c.Resource)
 	}
@@ -187,18 +187,18 @@ func (s *State) drain(c *Drain) Answer {
 	}
 	var changes []*pool.Unit
 	sp.pools.Named(c.Resource, c.Units, func(u *pool.Unit) bool {
-		if u.Drained != c.Why && !s.plants(GrantDrained) {
+		if u.Drained != c.Why && !t.plants(GrantDrained) {
 			drained := *u
 			drained.Drained = c.Why
 			changes = append(changes, &drained)
 		}
 		return true
 	})
-	s.work.take(len(c.Units) / perUnit)
+	t.work.take(len(c.Units) / perUnit)
 	if len(changes) > 0 {
 		sp.pools.Set(changes...)
-		s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Why})
-		s.stir(sp, c.Resource)
+		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Why})
+		t.stir(sp, c.Resource)
 	}
 	return Answer{}
 }
@@ -221,47 +221,47 @@ type picked struct {
 
 // pick notes which units a claim gets. They are found out before anything is changed, since a request gets all that it
 // asks for or nothing.
-func (s *State) pick(id string, units []*pool.Unit, borrowed bool) {
-	s.picked = slices.DeleteFunc(s.picked, func(p picked) bool { return p.id == id })
-	s.picked = append(s.picked, picked{id, units, borrowed})
+func (t *turn) pick(id string, units []*pool.Unit, borrowed bool) {
+	t.picked = slices.DeleteFunc(t.picked, func(p picked) bool { return p.id == id })
+	t.picked = append(t.picked, picked{id, units, borrowed})
 }
 
 // takeUnits gives a lease the units that were picked for it.
-func (s *State) takeUnits(sp *space, c *Claim) {
-	i := slices.IndexFunc(s.picked, func(p picked) bool { return p.id == c.ID })
-	units, t := slices.Clone(s.picked[i].units), c.terms()
-	s.work.take(len(units) / unitsPerWork)
-	t.Units = make([]string, len(units))
+func (t *turn) takeUnits(sp *space, c *Claim) {
+	i := slices.IndexFunc(t.picked, func(p picked) bool { return p.id == c.ID })
+	units, terms := slices.Clone(t.picked[i].units), c.terms()
+	t.work.take(len(units) / unitsPerWork)
+	terms.Units = make([]string, len(units))
 	for i, unit := range units {
 		u := *unit
 		u.Give(c.ID, c.Holder)
 		if adopted := c.asks().Adopts; len(adopted) > 0 && u.Use != nil {
 			u.Use.Strangers = nil // all of them are the holder's: else it would not get the unit
 		}
-		units[i], t.Units[i] = &u, u.Name
+		units[i], terms.Units[i] = &u, u.Name
 	}
 	sp.pools.Set(units...)
-	c.setTerms(t)
+	c.setTerms(terms)
 }
 
 // giveUnits takes the units from a lease that ends. One that its host has no longer goes with the lease.
-func (s *State) giveUnits(sp *space, c *Claim) {
-	s.work.take(s.poolCost(sp, c.Resource))
-	s.changeUnits(sp, c, func(u *pool.Unit) { u.TakeBack(s.now) })
+func (l *look) giveUnits(sp *space, c *Claim) {
+	l.work.take(l.poolCost(sp, c.Resource))
+	l.changeUnits(sp, c, func(u *pool.Unit) { u.TakeBack(l.now) })
 }
 
 // unitsPerWork is how many units are changed in a unit of work.
 const unitsPerWork = 4
 
 // changeUnits changes the units that a lease has of a pool.
-func (s *State) changeUnits(sp *space, c *Claim, change func(*pool.Unit)) {
+func (l *look) changeUnits(sp *space, c *Claim, change func(*pool.Unit)) {
 	var changed []*pool.Unit
 	sp.eachUnit(c, func(u *pool.Unit) {
 		after := *u
 		change(&after)
 		changed = append(changed, &after)
 	})
-	s.work.take(len(changed) / unitsPerWork)
+	l.work.take(len(changed) / unitsPerWork)
 	sp.pools.Update(changed...)
 }
 

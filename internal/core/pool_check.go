@@ -81,7 +81,7 @@ func (c *checker) unit(sp *space, u *pool.Unit) {
 }
 
 // freeOfPool reports whether any waiter of a pool should have been granted.
-func (c *checker) freeOfPool(s *State, sp *space, r *Resource) bool {
+func (c *checker) freeOfPool(s *look, sp *space, r *Resource) bool {
 	if r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
 	}
@@ -100,7 +100,7 @@ func (c *checker) freeOfPool(s *State, sp *space, r *Resource) bool {
 }
 
 // freeUnits reports whether a waiter could have units of a pool.
-func (c *checker) freeUnits(s *State, sp *space, w *Claim) bool {
+func (c *checker) freeUnits(s *look, sp *space, w *Claim) bool {
 	r, ok := sp.resources.Get(w.Resource)
 	if !ok || r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
@@ -109,12 +109,11 @@ func (c *checker) freeUnits(s *State, sp *space, w *Claim) bool {
 		return false
 	}
 	l := s.lineBefore(sp, r.Path, false, func(c *Claim) bool { return c != w })
-	l.looks = true // that time alone makes somebody a borrower is not looked for
-	return l.judge(w).grant
+	return l.judge(w).grant // that time alone makes somebody a borrower is not looked for
 }
 
 // freeFor reports whether a waiter, and those with it, should have been granted.
-func (c *checker) freeFor(s *State, sp *space, head *Claim) bool {
+func (c *checker) freeFor(s *look, sp *space, head *Claim) bool {
 	with := head.Wait.With
 	if with == nil {
 		with = []string{head.ID}

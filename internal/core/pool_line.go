@@ -22,7 +22,7 @@ const maxLine = 4096
 
 // A line is the waiters of a pool as far as somebody looked, and what they leave to the next.
 type line struct {
-	s       *State
+	s       *look
 	sp      *space
 	path    string
 	units   *pool.Line
@@ -32,23 +32,23 @@ type line struct {
 	grants  int           // so far
 	lent    int           // how many were asked whether they would borrow something
 	borrows bool          // somebody did
-	looks   bool          // somebody reads, and nothing may be written
+	picks   *turn         // that gets the units of those who are granted; nil: somebody only reads
 }
 
 // newLine returns a line in which nobody stands yet. It reads the limits and the rests once: nothing that changes
 // either happens while somebody looks at the queue.
-func (s *State) newLine(sp *space, path string, still bool) *line {
+func (l *look) newLine(sp *space, path string, still bool) *line {
 	var resting btree.Set[string]
 	if r, ok := sp.resources.Get(path); ok {
-		resting = restingUnits(r.more().resting(s.now))
+		resting = restingUnits(r.more().resting(l.now))
 	}
-	s.keptUnits(sp, path, &resting)
+	l.keptUnits(sp, path, &resting)
 	d := sp.definition(path)
-	l := &line{s: s, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting), limits: d.Limits}
+	made := &line{s: l, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting), limits: d.Limits}
 	if d.Backfill && !still && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
-		l.units.Lend(l.begins)
+		made.units.Lend(made.begins)
 	}
-	return l
+	return made
 }
 
 // asks returns what a claim asks for of a pool.
@@ -99,8 +99,8 @@ func (l *line) judge(c *Claim) verdict {
 		return verdict{why: func() string { return "needs all units, and waits until nobody has any" }}
 	}
 	if units := l.units.Pick(ask, c.Holder); units != nil {
-		if !l.looks {
-			l.s.pick(c.ID, units, false)
+		if l.picks != nil {
+			l.picks.pick(c.ID, units, false)
 		}
 		return verdict{grant: true}
 	}
@@ -204,29 +204,29 @@ func countedBy(limit *leasehold.UnitLimit, c *Claim) (key string, counts bool) {
 // lookAgain looks at the queue of a pool again when a lease is new or counts for somebody else: somebody may be below
 // a limit now, or above one, which frees what was kept for it; and who went before the first in the queue may have left
 // it so little on one host that units are kept for it on another.
-func (s *State) lookAgain(sp *space, c *Claim) {
+func (t *turn) lookAgain(sp *space, c *Claim) {
 	if !sp.pools.Has(c.Resource) {
 		return
 	}
 	if r, ok := sp.resources.Get(c.Resource); ok && r.Waiting > 0 {
-		s.work.take(s.poolCost(sp, c.Resource))
-		s.stir(sp, c.Resource)
+		t.work.take(t.poolCost(sp, c.Resource))
+		t.stir(sp, c.Resource)
 	}
 }
 
 // mayGive refuses a change of holder: it is a grant to somebody else, and in a quarantine nothing is granted, nor are
 // units above a limit.
-func (s *State) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
-	if s.quarantined() {
-		return s.notGiven(change).Err
+func (l *look) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
+	if l.quarantined() {
+		return l.notGiven(change).Err
 	}
 	if !sp.isPart(c.Resource, c.Slots) {
 		return nil
 	}
 	given := *c
 	given.Holder = change.Holder
-	l := s.newLine(sp, c.Resource, false)
-	l.limits = slices.DeleteFunc(slices.Clone(l.limits), func(limit leasehold.UnitLimit) bool {
+	made := l.newLine(sp, c.Resource, false)
+	made.limits = slices.DeleteFunc(slices.Clone(made.limits), func(limit leasehold.UnitLimit) bool {
 		before, _ := countedBy(&limit, c)
 		after, counts := countedBy(&limit, &given)
 		if limit.By == leasehold.EachPrefix {
@@ -234,12 +234,12 @@ func (s *State) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
 		}
 		return !counts || before == after
 	})
-	limit, has := l.over(&given)
-	s.work.take(l.cost())
+	limit, has := made.over(&given)
+	l.work.take(made.cost())
 	if limit == nil {
 		return nil
 	}
-	return refuse(leasehold.Limited, "%s: this change %s", c.Resource, l.overLimit(&given, limit, has)).Err
+	return refuse(leasehold.Limited, "%s: this change %s", c.Resource, made.overLimit(&given, limit, has)).Err
 }
 
 // nextWaiting returns the waiter of a resource that comes behind another; nil if there is none.
@@ -260,19 +260,20 @@ func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
 // limits, a grant may put an earlier waiter of the same holder over its own, so that nothing is kept for it any longer;
 // and what is borrowed may be missing on the host where units are kept for the first one, so that they are kept on
 // another. Then all are looked at again.
-func (s *State) handOverUnits(this stirring) {
+func (t *turn) handOverUnits(this stirring) {
 	sp, path := this.space, this.path
 	if r, ok := sp.resources.Get(path); !ok || r.Waiting == 0 {
 		return
 	}
 	for {
-		if s.work.spent() {
-			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
+		if t.work.spent() {
+			t.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		}
-		l := s.newLine(sp, path, this.still)
-		n := s.handOverLine(this, l)
-		s.work.take(n/waitersPerWork + l.cost())
+		l := t.newLine(sp, path, this.still)
+		l.picks = t
+		n := t.handOverLine(this, l)
+		t.work.take(n/waitersPerWork + l.cost())
 		if l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
 			return
 		}
@@ -293,13 +294,13 @@ func (l *line) cost() int { return l.units.Looked/unitsLooked + l.counted/compar
 
 // handOverLine goes through the waiters once, in their order. If nothing is left to do, it notes until when that stays
 // so: until the first of those who were looked at is over, or a rest is. It returns how many waiters it looked at.
-func (s *State) handOverLine(this stirring, l *line) (n int) {
+func (t *turn) handOverLine(this stirring, l *line) (n int) {
 	sp, path := this.space, this.path
 	calm := Time(math.MaxInt64)
 	after := beforeAll(path)
 	for ; n < maxLine && !l.units.Full(); n++ {
 		r, ok := sp.resources.Get(path)
-		if !ok || r.Claim != "" || r.Waiting == 0 || s.quarantined() {
+		if !ok || r.Claim != "" || r.Waiting == 0 || t.quarantined() {
 			return n
 		}
 		if at := r.resumes(); at != 0 {
@@ -310,10 +311,10 @@ func (s *State) handOverLine(this stirring, l *line) (n int) {
 			break
 		}
 		after = waiter
-		if at := s.deadlineOf(sp, waiter); at != 0 {
+		if at := t.deadlineOf(sp, waiter); at != 0 {
 			calm = min(calm, at)
 		}
-		if !s.handUnits(this, l, waiter) {
+		if !t.handUnits(this, l, waiter) {
 			return n
 		}
 	}
@@ -323,19 +324,19 @@ func (s *State) handOverLine(this stirring, l *line) (n int) {
 
 // handUnits grants to one waiter of a pool, lets it leave or lets it wait. It reports whether there is work left in the
 // entry to go on.
-func (s *State) handUnits(this stirring, l *line, waiter *Claim) bool {
+func (t *turn) handUnits(this stirring, l *line, waiter *Claim) bool {
 	sp := this.space
-	how, gone := s.gone(sp, waiter)
-	ready, spent := false, s.work.spent()
+	how, gone := t.gone(sp, waiter)
+	ready, spent := false, t.work.spent()
 	if !gone && waiter.early() {
 		return true
 	}
 	if !gone {
 		v := l.judge(waiter)
-		if (v.never || sp.tooLargeTogether(s.together(sp, waiter))) && !s.plants(WaitHopeless) {
+		if (v.never || sp.tooLargeTogether(t.together(sp, waiter))) && !t.plants(WaitHopeless) {
 			how, gone = leasehold.NoSlots, true
 		}
-		if ready = v.grant && s.turnElsewhere(this, waiter); v.grant && !ready {
+		if ready = v.grant && t.turnElsewhere(this, waiter); v.grant && !ready {
 			l.keep(waiter.asks())
 		}
 	}
@@ -343,72 +344,74 @@ func (s *State) handUnits(this stirring, l *line, waiter *Claim) bool {
 	case !gone && !ready:
 		return true
 	case spent: // before it was this one's turn: see serve
-		s.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
+		t.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
 		return false
 	case gone:
-		s.leave(sp, s.dismissed(waiter, how), how)
+		t.leave(sp, t.dismissed(waiter, how), how)
 		return true
 	}
-	s.grantWaiting(this, s.together(sp, waiter))
+	t.grantWaiting(this, t.together(sp, waiter))
 	l.granted(waiter)
 	return true
 }
 
 // turnElsewhere reports whether a waiter of a pool can have what else it waits for at the same time.
-func (s *State) turnElsewhere(this stirring, waiter *Claim) bool {
-	others := slices.Clone(s.together(this.space, waiter))
-	return s.turn(this, slices.DeleteFunc(others, func(c *Claim) bool { return c == waiter }))
+func (t *turn) turnElsewhere(this stirring, waiter *Claim) bool {
+	others := slices.Clone(t.together(this.space, waiter))
+	return t.haveTurn(this, slices.DeleteFunc(others, func(c *Claim) bool { return c == waiter }))
 }
 
 // isPart reports whether a claim is on units of a pool, and not on all of it.
 func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && sp.pools.Has(path) }
 
 // turnInPool reports whether a waiter of a pool can have its units now, and picks them.
-func (s *State) turnInPool(this stirring, waiter *Claim) bool {
+func (t *turn) turnInPool(this stirring, waiter *Claim) bool {
 	sp := this.space
 	r, ok := sp.resources.Get(waiter.Resource)
 	if !ok || r.Claim != "" || waiter.early() {
 		return false
 	}
-	l := s.lineBefore(sp, waiter.Resource, this.still, func(c *Claim) bool { return c != waiter })
+	l := t.lineBefore(sp, waiter.Resource, this.still, func(c *Claim) bool { return c != waiter })
+	l.picks = t
 	v := l.judge(waiter)
-	s.work.take(l.cost())
+	t.work.take(l.cost())
 	return v.grant
 }
 
 // lineBefore returns the line of a pool's waiters while they come before somebody.
-func (s *State) lineBefore(sp *space, path string, still bool, before func(*Claim) bool) *line {
-	l := s.newLine(sp, path, still)
+func (l *look) lineBefore(sp *space, path string, still bool, before func(*Claim) bool) *line {
+	made := l.newLine(sp, path, still)
 	n := 0
 	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
-		if n++; c.Resource != path || n > maxLine || l.units.Full() || !before(c) {
+		if n++; c.Resource != path || n > maxLine || made.units.Full() || !before(c) {
 			return false
 		}
-		if _, gone := s.gone(sp, c); gone {
+		if _, gone := l.gone(sp, c); gone {
 			return true
 		}
-		if limit, _ := l.over(c); limit == nil {
-			l.units.Keep(c.asks())
+		if limit, _ := made.over(c); limit == nil {
+			made.units.Keep(c.asks())
 		}
 		return true
 	})
-	return l
+	return made
 }
 
 // openUnits picks units of a pool for somebody who does not wait yet, or says why it cannot have them.
-func (s *State) openUnits(sp *space, r *Resource, claim *Claim, priority int) obstacle {
-	s.work.take(s.poolCost(sp, r.Path))
-	if s.quarantined() || r.Claim != "" || priority == earlyPriority {
+func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, priority int) obstacle {
+	t.work.take(t.poolCost(sp, r.Path))
+	if t.quarantined() || r.Claim != "" || priority == earlyPriority {
 		return obstacle{at: r}
 	}
-	if _, all := r.rests(s.now); all {
+	if _, all := r.rests(t.now); all {
 		return obstacle{at: r}
 	}
-	l := s.lineBefore(sp, r.Path, false, func(c *Claim) bool {
-		return c.Wait.Priority >= priority && !s.plants(PassInPool)
+	l := t.lineBefore(sp, r.Path, false, func(c *Claim) bool {
+		return c.Wait.Priority >= priority && !t.plants(PassInPool)
 	})
+	l.picks = t
 	v := l.judge(claim)
-	s.work.take(l.cost())
+	t.work.take(l.cost())
 	switch {
 	case v.grant:
 		return obstacle{}

@@ -35,17 +35,17 @@ func (v *view) Quarantine() (Quarantine, bool) {
 
 // endQuarantine ends the quarantine now, as if its time had passed: the next tick hands over to those
 // who wait. It is idempotent, so a retry whose first try did it is answered alike.
-func (s *State) endQuarantine(c *EndQuarantine) Answer {
+func (t *turn) endQuarantine(c *EndQuarantine) Answer {
 	switch {
-	case c.Base != 0 && c.Base != s.base():
+	case c.Base != 0 && c.Base != t.base():
 		return refuse(leasehold.Refused, "this cluster is from another restore than the one you looked at: its tokens "+
-			"are above %d, and you named %d. Look again with leasehold cluster status", s.base(), c.Base)
-	case !s.quarantined():
+			"are above %d, and you named %d. Look again with leasehold cluster status", t.base(), c.Base)
+	case !t.quarantined():
 		return Answer{}
 	}
-	ended := *s.restored
-	ended.Until = s.now
-	s.setRestored(&ended)
+	ended := *t.restored
+	ended.Until = t.now
+	t.setRestored(&ended)
 	return Answer{}
 }
 

@@ -22,7 +22,7 @@ type stirring struct {
 // those of its priority. They share one place in the order of arrival: of two requests for the
 // same resources the same one is first everywhere, so neither can hold a part that the other
 // waits for.
-func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
+func (t *turn) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 	sp.arrivals++
 	var with []string
 	if len(claims) > 1 {
@@ -35,27 +35,27 @@ func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 		// A waiter needs somebody who still wants it. Without a session, the waiter itself must
 		// be renewed, or the resource would one day be granted to a client that is long gone.
 		if c.Session == "" {
-			c.Expires = s.now.Add(waiterTTL)
+			c.Expires = t.now.Add(waiterTTL)
 		}
-		c.Revision = s.revise(sp)
-		s.lengthen(sp, c)
-		s.put(sp, c)
-		event := s.event(sp, c, leasehold.Queued)
-		event.Reason, event.Until = c.terms().Reason, s.moment(until)
-		s.emit(sp, event)
-		s.lengthened(sp, c.Resource)
+		c.Revision = t.revise(sp)
+		t.lengthen(sp, c)
+		t.put(sp, c)
+		event := t.event(sp, c, leasehold.Queued)
+		event.Reason, event.Until = c.terms().Reason, t.moment(until)
+		t.emit(sp, event)
+		t.lengthened(sp, c.Resource)
 	}
 }
 
 // lengthen counts one more waiter on a resource.
-func (s *State) lengthen(sp *space, c *Claim) {
+func (t *turn) lengthen(sp *space, c *Claim) {
 	longer := Resource{Path: c.Resource}
 	if r, ok := sp.resources.Get(c.Resource); ok {
 		longer = *r
 	}
 	longer.Waiting++
 	sp.disturb(c.Resource)
-	s.setResource(sp, &longer)
+	t.setResource(sp, &longer)
 }
 
 // together returns the waiters that are granted only together with one, including itself, in
@@ -74,14 +74,14 @@ func (s *State) together(sp *space, c *Claim) []*Claim {
 
 // stillWanted takes a sign of life from a waiter that has no session. All waiters of its
 // request are extended, since they are granted or dropped as one.
-func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
+func (t *turn) stillWanted(sp *space, claim *Claim) *Claim {
 	if claim.Session != "" {
 		return claim
 	}
-	for _, c := range s.together(sp, claim) {
+	for _, c := range t.together(sp, claim) {
 		waiter := *c
-		waiter.Expires = s.now.Add(waiterTTL)
-		s.put(sp, &waiter)
+		waiter.Expires = t.now.Add(waiterTTL)
+		t.put(sp, &waiter)
 	}
 	waiter, _ := sp.claims.Get(claim.ID)
 	return waiter
@@ -91,21 +91,21 @@ func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 // other resources, which are then stirred in turn; all of it is done before the outermost call
 // returns. It is a loop and not a recursion, because one end can set off a chain as long as
 // there are resources.
-func (s *State) stir(sp *space, path string) { s.stirUp(stirring{space: sp, path: path}) }
+func (t *turn) stir(sp *space, path string) { t.stirUp(stirring{space: sp, path: path}) }
 
 // stirUp does so, if something has changed or time has passed.
-func (s *State) stirUp(this stirring) {
+func (t *turn) stirUp(this stirring) {
 	this.space.disturb(this.path)
-	if n := len(s.stirred); n > 0 && s.stirred[n-1] == this {
+	if n := len(t.stirred); n > 0 && t.stirred[n-1] == this {
 		return // it is being handed over, or will be next
 	}
-	if s.stirred = append(s.stirred, this); len(s.stirred) > 1 {
+	if t.stirred = append(t.stirred, this); len(t.stirred) > 1 {
 		return // the call that stirred the first goes on with this one
 	}
-	for i := 0; i < len(s.stirred); i++ {
-		s.handOver(s.stirred[i])
+	for i := 0; i < len(t.stirred); i++ {
+		t.handOver(t.stirred[i])
 	}
-	s.stirred = s.stirred[:0]
+	t.stirred = t.stirred[:0]
 }
 
 // handOver grants what is free of a resource to its first waiters that are still alive. A first
@@ -113,32 +113,32 @@ func (s *State) stirUp(this stirring) {
 // those behind it: else they could keep it waiting forever. Waiters before it that are no
 // longer alive leave the queue here; the rest of what their sessions had ends when those are
 // settled. In a quarantine nothing is granted. What is too much for the entry becomes a chore.
-func (s *State) handOver(this stirring) {
+func (t *turn) handOver(this stirring) {
 	sp, path := this.space, this.path
 	if sp.pools.Has(path) {
-		s.handOverUnits(this)
+		t.handOverUnits(this)
 		return
 	}
 	if sp.waitsForTasks(path) {
-		s.handOverTasks(sp, path)
+		t.handOverTasks(sp, path)
 		return
 	}
 	if sp.tasks.has(path) {
-		defer s.offerTask(sp, path)
+		defer t.offerTask(sp, path)
 	}
-	if p := s.pattern(path); p != nil {
-		s.handOverArea(this, p)
+	if p := t.pattern(path); p != nil {
+		t.handOverArea(this, p)
 		return
 	}
-	for !s.quarantined() {
+	for !t.quarantined() {
 		r, ok := sp.resources.Get(path)
 		if !ok || r.Claim != "" || r.Waiting == 0 {
 			return
 		}
-		if _, all := r.rests(s.now); all {
+		if _, all := r.rests(t.now); all {
 			return
 		}
-		if !s.serve(this, first(sp, path)) {
+		if !t.serve(this, first(sp, path)) {
 			return
 		}
 	}
@@ -146,48 +146,48 @@ func (s *State) handOver(this stirring) {
 
 // serve grants to the first waiter of a resource, or lets it leave if it is gone, while the queue of this one moves on.
 // It reports whether it did; if not, the waiter stays where it is, or there is no work left in the entry.
-func (s *State) serve(this stirring, waiter *Claim) bool {
+func (t *turn) serve(this stirring, waiter *Claim) bool {
 	sp := this.space
-	how, gone := s.gone(sp, waiter)
-	together := s.together(sp, waiter)
-	spent := s.work.spent()
-	if !gone && s.hopeless(sp, together) {
+	how, gone := t.gone(sp, waiter)
+	together := t.together(sp, waiter)
+	spent := t.work.spent()
+	if !gone && t.hopeless(sp, together) {
 		how, gone = leasehold.NoSlots, true
 	}
 	switch {
-	case !gone && (waiter.early() || !s.turn(this, together)):
+	case !gone && (waiter.early() || !t.haveTurn(this, together)):
 		return false
 	// Only after turn, so that a chore is left only where there is something to do. But what turn itself took does not
 	// count: it may be more than a whole entry has, and the chore would then come to the same for ever.
 	case spent:
-		s.putOff(sp, &Chore{Kind: HandOver, Name: this.path})
+		t.putOff(sp, &Chore{Kind: HandOver, Name: this.path})
 		return false
 	case gone:
-		s.leave(sp, s.dismissed(waiter, how), how)
+		t.leave(sp, t.dismissed(waiter, how), how)
 		return true
 	}
-	s.grantWaiting(this, together)
+	t.grantWaiting(this, together)
 	return true
 }
 
 // grantWaiting grants to waiters whose turn it is, in this queue and in others.
-func (s *State) grantWaiting(this stirring, together []*Claim) {
+func (t *turn) grantWaiting(this stirring, together []*Claim) {
 	sp := this.space
-	if s.plants(GrantInPart) && len(together) > 1 {
-		together = s.splitOff(sp, together)
+	if t.plants(GrantInPart) && len(together) > 1 {
+		together = t.splitOff(sp, together)
 	}
 	for _, c := range together {
-		s.dequeue(sp, c)
+		t.dequeue(sp, c)
 		r, _ := sp.resources.Get(c.Resource)
 		taken := *r
 		taken.Waiting--
-		s.grant(sp, taken, c)
-		s.shortened(sp, c.Resource)
+		t.grant(sp, taken, c)
+		t.shortened(sp, c.Resource)
 	}
 	// Only now, when the whole request has its leases, may the other queues move on.
 	for _, c := range together {
 		if c.Resource != this.path {
-			s.stir(sp, c.Resource)
+			t.stir(sp, c.Resource)
 		}
 	}
 }
@@ -214,18 +214,18 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	return false
 }
 
-// turn reports whether waiters are first in all their queues, and there is room for each.
-func (s *State) turn(this stirring, together []*Claim) bool {
+// haveTurn reports whether waiters are first in all their queues, and there is room for each.
+func (t *turn) haveTurn(this stirring, together []*Claim) bool {
 	sp := this.space
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
 		if sp.isPart(c.Resource, c.Slots) {
-			if !s.turnInPool(this, c) {
+			if !t.turnInPool(this, c) {
 				return false
 			}
 			continue
 		}
-		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) || s.overlapped(this, c) {
+		if first(sp, c.Resource) != c || !t.fits(sp, r, c.Slots, leasehold.MaxCapacity) || t.overlapped(this, c) {
 			return false
 		}
 	}
@@ -282,9 +282,9 @@ var firstPlace = &Wait{Priority: reservedPriority}
 // position returns the place of a waiter, 1 for the next; the one furthest back if it waits in
 // several queues. It is the difference of two ranks in the tree, found by halving, so a long
 // queue costs hardly more than a short one.
-func (s *State) position(sp *space, waiter *Claim) (place int) {
-	for _, c := range s.together(sp, waiter) {
-		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1+s.overlappingAhead(sp, c, &s.work))
+func (l *look) position(sp *space, waiter *Claim) (place int) {
+	for _, c := range l.together(sp, waiter) {
+		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1+l.overlappingAhead(sp, c, l.work))
 	}
 	return place
 }

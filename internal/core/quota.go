@@ -48,8 +48,8 @@ func (all *tallies) get(principal string) tally {
 }
 
 // countClaim counts a claim that came, was granted or went. Either of the two, what it was and what it is, may be nil.
-func (s *State) countClaim(sp *space, before, after *Claim) {
-	if after == nil && s.plants(CountGone) {
+func (t *turn) countClaim(sp *space, before, after *Claim) {
+	if after == nil && t.plants(CountGone) {
 		return
 	}
 	if sp.claimOwners.Len() == 0 || before != nil && after != nil && before.waiting() == after.waiting() {
@@ -68,7 +68,7 @@ func (s *State) countClaim(sp *space, before, after *Claim) {
 			more.leases += one.n
 		}
 	}
-	s.tallies.add(sp.claimOwner(cmp.Or(before, after).ID), more)
+	t.tallies.add(sp.claimOwner(cmp.Or(before, after).ID), more)
 }
 
 // ownedBytes returns the bytes of a record that somebody may own.
@@ -81,42 +81,42 @@ func (sp *space) ownedBytes(path string) int {
 
 // ownRecord notes whose a new record is, and counts what a write made of it. The owner of a record answers for
 // whatever others write to it.
-func (s *State) ownRecord(sp *space, path string, isNew bool, before int) {
+func (t *turn) ownRecord(sp *space, path string, isNew bool, before int) {
 	if !isNew {
-		s.tallies.add(sp.recordOwner(path), tally{bytes: sp.ownedBytes(path) - before})
+		t.tallies.add(sp.recordOwner(path), tally{bytes: sp.ownedBytes(path) - before})
 		return
 	}
-	if owner := s.permit.OwnerOf(access.RecordWrite, sp.name, path, ""); owner != nil {
+	if owner := t.permit.OwnerOf(access.RecordWrite, sp.name, path, ""); owner != nil {
 		sp.recordOwners.Set(path, owner)
 		// The former versions of a deleted record belong to who makes it anew.
-		s.tallies.add(owner, tally{records: 1, bytes: sp.records.BytesOf(path)})
+		t.tallies.add(owner, tally{records: 1, bytes: sp.records.BytesOf(path)})
 	}
 }
 
 // disownRecord counts a record that is about to be deleted, and returns whose it was.
-func (s *State) disownRecord(sp *space, path string) *access.Owner {
+func (t *turn) disownRecord(sp *space, path string) *access.Owner {
 	owner, ok := sp.recordOwners.Delete(path)
 	if ok {
-		s.tallies.add(owner, tally{records: -1, bytes: -sp.records.BytesOf(path)})
+		t.tallies.add(owner, tally{records: -1, bytes: -sp.records.BytesOf(path)})
 	}
 	return owner
 }
 
 // withinQuotas refuses what would be more than the asker, or a namespace, may have.
-func (s *State) withinQuotas(namespace string, more tally) *leasehold.Error {
-	if s.permit == nil {
+func (l *look) withinQuotas(namespace string, more tally) *leasehold.Error {
+	if l.permit == nil {
 		return nil
 	}
-	if failure := s.withinOwn(more); failure != nil {
+	if failure := l.withinOwn(more); failure != nil {
 		return failure
 	}
-	return s.withinNamespace(namespace, more)
+	return l.withinNamespace(namespace, more)
 }
 
-func (s *State) withinOwn(more tally) *leasehold.Error {
-	who := s.permit.Asker.Principal
-	if q := s.policy.QuotaOfPrincipal(who); q != nil {
-		return within(q, who, s.tallies.get(who), more)
+func (l *look) withinOwn(more tally) *leasehold.Error {
+	who := l.permit.Asker.Principal
+	if q := l.policy.QuotaOfPrincipal(who); q != nil {
+		return within(q, who, l.tallies.get(who), more)
 	}
 	return nil
 }
@@ -181,20 +181,20 @@ func within(q *access.Quota, whose string, used, more tally) *leasehold.Error {
 }
 
 // claimsWithinQuotas is withinQuotas for leases, or for those who wait for them.
-func (s *State) claimsWithinQuotas(namespace string, n int, wait bool) *leasehold.Error {
+func (l *look) claimsWithinQuotas(namespace string, n int, wait bool) *leasehold.Error {
 	if wait {
-		return s.withinQuotas(namespace, tally{waiters: n})
+		return l.withinQuotas(namespace, tally{waiters: n})
 	}
-	return s.withinQuotas(namespace, tally{leases: n})
+	return l.withinQuotas(namespace, tally{leases: n})
 }
 
 // writesWithinQuotas is withinQuotas for writes, to different paths. What makes a record of somebody else larger counts
 // for its owner.
-func (s *State) writesWithinQuotas(namespace string, writes []record.Write) *leasehold.Error {
-	if s.permit == nil {
+func (l *look) writesWithinQuotas(namespace string, writes []record.Write) *leasehold.Error {
+	if l.permit == nil {
 		return nil
 	}
-	sp := s.space(namespace)
+	sp := l.space(namespace)
 	var all, own tally
 	var others btree.Map[string, int] // bytes
 	for i := range writes {
@@ -208,21 +208,21 @@ func (s *State) writesWithinQuotas(namespace string, writes []record.Write) *lea
 		owner := sp.recordOwner(w.Path)
 		switch {
 		case owner == nil:
-		case owner.Principal == s.permit.Asker.Principal:
+		case owner.Principal == l.permit.Asker.Principal:
 			own.bytes += g.Bytes
 		default:
 			grown, _ := others.Get(owner.Principal)
-			if grown += g.Bytes; !s.mayGrow(owner, grown) {
+			if grown += g.Bytes; !l.mayGrow(owner, grown) {
 				return refuse(leasehold.Limited, "the owner of %s has used up its quota of bytes: delete some of its "+
 					"records, or ask an admin to raise the quota with leasehold access quota", w.Path).Err
 			}
 			others.Set(owner.Principal, grown)
 		}
 	}
-	if failure := s.withinOwn(own); failure != nil {
+	if failure := l.withinOwn(own); failure != nil {
 		return failure
 	}
-	return s.withinNamespace(namespace, all)
+	return l.withinNamespace(namespace, all)
 }
 
 // mayGrow reports whether the records of somebody may have more bytes. The asker may not know how many they have.

@@ -8,17 +8,17 @@ import (
 
 // settleCompared ends what is over of everything that a transaction compares, or those nested in it. All of it is
 // settled before the first comparison is made, because to settle one thing can change another.
-func (s *State) settleCompared(sp *space, c *Txn) *leasehold.Error {
+func (t *turn) settleCompared(sp *space, c *Txn) *leasehold.Error {
 	if sp == nil {
 		return nil
 	}
 	left := leasehold.MaxSearched
-	return s.settleTree(sp, c, &left)
+	return t.settleTree(sp, c, &left)
 }
 
-func (s *State) settleTree(sp *space, c *Txn, left *int) *leasehold.Error {
+func (t *turn) settleTree(sp *space, c *Txn, left *int) *leasehold.Error {
 	for i := range c.If {
-		if refused := s.settleFor(sp, &c.If[i], left); refused != nil {
+		if refused := t.settleFor(sp, &c.If[i], left); refused != nil {
 			return refused
 		}
 	}
@@ -27,7 +27,7 @@ func (s *State) settleTree(sp *space, c *Txn, left *int) *leasehold.Error {
 			if list[i].Do != Nested {
 				continue
 			}
-			if refused := s.settleTree(sp, list[i].Txn, left); refused != nil {
+			if refused := t.settleTree(sp, list[i].Txn, left); refused != nil {
 				return refused
 			}
 		}
@@ -36,13 +36,13 @@ func (s *State) settleTree(sp *space, c *Txn, left *int) *leasehold.Error {
 }
 
 // settleFor ends what is over of the thing that is compared. left is how many records may still be looked at.
-func (s *State) settleFor(sp *space, c *Compare, left *int) *leasehold.Error {
+func (t *turn) settleFor(sp *space, c *Compare, left *int) *leasehold.Error {
 	switch {
 	case c.What.OfLease():
-		s.settle(sp, c.Path)
+		t.settle(sp, c.Path)
 		return nil
 	case !c.Range:
-		s.liveRecord(sp, c.Path)
+		t.liveRecord(sp, c.Path)
 		return nil
 	}
 	n := sp.records.Count(RecordQuery{From: c.Path, To: c.To})
@@ -50,16 +50,16 @@ func (s *State) settleFor(sp *space, c *Compare, left *int) *leasehold.Error {
 		return refuse(leasehold.Limited, "more than %d records are compared: give smaller ranges",
 			leasehold.MaxSearched).Err
 	}
-	s.work.take(n / perUnit)
+	t.work.take(n / perUnit)
 	var settle []string // listed first: to end a session deletes from the tree that is walked
 	sp.records.Ascend(c.Path, c.To, func(r *leasehold.Record) bool {
-		if s.recordOver(sp, r) || sp.loose(r) {
+		if t.recordOver(sp, r) || sp.loose(r) {
 			settle = append(settle, r.Path)
 		}
 		return true
 	})
 	for _, path := range settle {
-		s.liveRecord(sp, path)
+		t.liveRecord(sp, path)
 	}
 	return nil
 }

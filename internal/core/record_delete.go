@@ -8,47 +8,47 @@ import (
 
 // deleteRecord deletes one record or a range. To delete what is not there succeeds: an earlier
 // attempt may have done it.
-func (s *State) deleteRecord(c *DeleteRecord) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) deleteRecord(c *DeleteRecord) Answer {
+	sp := t.space(c.Namespace)
 	var old *leasehold.Record
 	if !c.Range {
-		old = s.liveRecord(sp, c.Path)
+		old = t.liveRecord(sp, c.Path)
 	}
-	if _, refused := s.passFence(sp, old, c.Path, c.Fence); refused != nil {
+	if _, refused := t.passFence(sp, old, c.Path, c.Fence); refused != nil {
 		return Answer{Err: refused}
 	}
 	if refused := unlessAsExpected(old, c.Path, c.IfRevision, false); refused != nil {
 		return Answer{Err: refused}
 	}
-	doomed, refused := s.doomed(sp, c.Path, c.To, c.Range)
+	doomed, refused := t.doomed(sp, c.Path, c.To, c.Range)
 	if refused == nil {
-		refused = s.mayGiveUp(sp, doomed)
+		refused = t.mayGiveUp(sp, doomed)
 	}
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	if slices.ContainsFunc(doomed, func(r *leasehold.Record) bool { return s.changedNow(sp, r) }) {
+	if slices.ContainsFunc(doomed, func(r *leasehold.Record) bool { return t.changedNow(sp, r) }) {
 		sp.touched = 0
 	}
-	s.drop(sp, doomed)
+	t.drop(sp, doomed)
 	answer := &TxnAnswer{Succeeded: true, Results: []TxnResult{{Deleted: len(doomed)}}}
-	answer.Revision = s.revisionOf(sp)
+	answer.Revision = t.revisionOf(sp)
 	return Answer{Txn: answer}
 }
 
 // drop deletes records.
-func (s *State) drop(sp *space, doomed []*leasehold.Record) {
-	s.work.take(len(doomed) / deletedPerUnit)
-	s.roomForEvents(len(doomed))
+func (t *turn) drop(sp *space, doomed []*leasehold.Record) {
+	t.work.take(len(doomed) / deletedPerUnit)
+	t.roomForEvents(len(doomed))
 	for _, r := range doomed {
 		if r.Lease == "" {
-			s.dropRecord(sp, r, 0)
+			t.dropRecord(sp, r, 0)
 			continue
 		}
 		// The end of another's claim may have ended this one, and its record with it.
 		if now, ok := sp.records.Get(r.Path); ok {
-			s.dropRecord(sp, now, 0)
-			s.giveUp(sp, r.Lease)
+			t.dropRecord(sp, now, 0)
+			t.giveUp(sp, r.Lease)
 		}
 	}
 }
@@ -68,12 +68,12 @@ func (sp *space) still(found []*leasehold.Record) []*leasehold.Record {
 // doomed returns the records that a deletion would delete, or a refusal if they are more than
 // one command may delete. Records whose sessions are over end first, by that and not by this
 // command, which neither counts nor reports them.
-func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leasehold.Record, refused *leasehold.Error) {
+func (t *turn) doomed(sp *space, path, to string, isRange bool) (list []*leasehold.Record, refused *leasehold.Error) {
 	if sp == nil {
 		return nil, nil
 	}
 	if !isRange {
-		if r := s.liveRecord(sp, path); r != nil {
+		if r := t.liveRecord(sp, path); r != nil {
 			list = append(list, r)
 		}
 		return list, nil
@@ -83,7 +83,7 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 		list = append(list, r)
 		return len(list) <= most
 	})
-	s.work.take(len(list) / perUnit)
+	t.work.take(len(list) / perUnit)
 	if len(list) > most {
 		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", most,
 			path).Err
@@ -93,7 +93,7 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 	alive := list[:0]
 	for _, r := range list {
 		if r.Session != "" || r.Lease != "" {
-			r = s.liveRecord(sp, r.Path)
+			r = t.liveRecord(sp, r.Path)
 		}
 		if r != nil {
 			alive = append(alive, r)

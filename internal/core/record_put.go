@@ -4,10 +4,10 @@ import "github.com/leasehold/leasehold/internal/core/record"
 
 // putRecord writes one record. The fence, the expected revision and the limits are all judged
 // in this command, at one stamp: a writer that loses its lease a moment before is refused.
-func (s *State) putRecord(c *PutRecord) Answer {
-	sp := s.space(c.Namespace)
-	old := s.liveRecord(sp, c.Path)
-	token, refused := s.passFence(sp, old, c.Path, c.Fence)
+func (t *turn) putRecord(c *PutRecord) Answer {
+	sp := t.space(c.Namespace)
+	old := t.liveRecord(sp, c.Path)
+	token, refused := t.passFence(sp, old, c.Path, c.Fence)
 	if refused != nil {
 		return Answer{Err: refused}
 	}
@@ -15,30 +15,30 @@ func (s *State) putRecord(c *PutRecord) Answer {
 		return Answer{Err: refused}
 	}
 	w := record.Write{
-		Path: c.Path, Value: c.Value, Large: c.Large, Session: c.Session, Keep: c.Keep, Holder: s.writer(sp, c.Fence),
+		Path: c.Path, Value: c.Value, Large: c.Large, Session: c.Session, Keep: c.Keep, Holder: t.writer(sp, c.Fence),
 	}
-	if refused := s.rollBack(sp, &w, c.From); refused != nil {
+	if refused := t.rollBack(sp, &w, c.From); refused != nil {
 		return Answer{Err: refused}
 	}
 	p := putting{write: w, from: writing{token: token, by: c.By, reason: c.Reason}, link: c.Link}
 	if c.Link != nil || old != nil && old.Lease != "" {
-		if p, refused = s.planPut(s.orNew(sp, c.Namespace), old, p, c.KeepLink); refused != nil {
+		if p, refused = t.planPut(t.orNew(sp, c.Namespace), old, p, c.KeepLink); refused != nil {
 			return Answer{Err: refused}
 		}
 	}
-	if refused := s.roomFor(sp, c.Namespace, []record.Write{p.write}); refused != nil {
+	if refused := t.roomFor(sp, c.Namespace, []record.Write{p.write}); refused != nil {
 		return Answer{Err: refused}
 	}
 	// Only now, since a refusal must not begin a namespace.
-	sp, refused = s.makeSpace(c.Namespace)
+	sp, refused = t.makeSpace(c.Namespace)
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	if s.changedNow(sp, old) {
+	if t.changedNow(sp, old) {
 		sp.touched = 0
 	}
-	s.beginMirrors(sp, []putting{p})
-	r, answer := s.doPut(sp, p)
+	t.beginMirrors(sp, []putting{p})
+	r, answer := t.doPut(sp, p)
 	answer.Record = record.WithoutValue(r)
 	return answer
 }

@@ -12,27 +12,27 @@ import (
 // txn carries out a transaction: all of one list or nothing. Everything that could refuse an
 // operation is looked at before the first one changes anything, since there is no undo. So are all comparisons, those
 // of nested transactions too.
-func (s *State) txn(c *Txn) Answer {
-	sp := s.space(c.Namespace)
-	if refused := s.settleCompared(sp, c); refused != nil {
+func (t *turn) txn(c *Txn) Answer {
+	sp := t.space(c.Namespace)
+	if refused := t.settleCompared(sp, c); refused != nil {
 		return Answer{Err: refused}
 	}
 	// A comparison of something that was not fully settled could go either way.
-	if s.unsettled {
+	if t.unsettled {
 		return Answer{Err: tooMuchAtOnce()}
 	}
-	path, refused := s.choose(sp, c)
+	path, refused := t.choose(sp, c)
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	list := path.ops(s.room.ops[:0])
-	s.room.ops = list
-	todo, refused := s.allowed(sp, c.Namespace, list)
+	list := path.ops(t.room.ops[:0])
+	t.room.ops = list
+	todo, refused := t.allowed(sp, c.Namespace, list)
 	if refused == nil {
 		path.sign(sp, &todo)
 	}
 	if refused == nil && (len(todo.puts) > 0 || todo.claims != nil) {
-		sp, refused = s.makeSpace(c.Namespace)
+		sp, refused = t.makeSpace(c.Namespace)
 	}
 	if refused != nil {
 		return Answer{Err: refused}
@@ -40,18 +40,18 @@ func (s *State) txn(c *Txn) Answer {
 	if todo.later {
 		sp.touched = 0
 	}
-	s.beginMirrors(sp, todo.puts)
-	s.acquireFirst(sp, &todo)
+	t.beginMirrors(sp, todo.puts)
+	t.acquireFirst(sp, &todo)
 	results := make([]TxnResult, 0, len(list))
 	for i, o := range list {
-		if i > 0 && s.plants(HalfTxn) {
+		if i > 0 && t.plants(HalfTxn) {
 			results = append(results, TxnResult{})
 			continue
 		}
-		results = append(results, s.operate(sp, o, &todo))
+		results = append(results, t.operate(sp, o, &todo))
 	}
 	answer := path.answer(&results)
-	answer.Revision = s.revisionOf(sp)
+	answer.Revision = t.revisionOf(sp)
 	return Answer{Txn: answer}
 }
 
@@ -140,20 +140,20 @@ func (b *branch) sign(sp *space, p *plan) {
 
 // allowed returns what the operations will do, or why not all of them can be done. It changes
 // nothing but what time has changed already.
-func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, refused *leasehold.Error) {
-	s.settleLinks(sp, list)
-	todo.puts = s.room.puts[:0]
+func (t *turn) allowed(sp *space, namespace string, list []*Op) (todo plan, refused *leasehold.Error) {
+	t.settleLinks(sp, list)
+	todo.puts = t.room.puts[:0]
 	deleted, unlinked, answered := 0, 0, answering{}
 	for _, o := range list {
 		switch o.Do {
 		case Put:
-			if refused := s.allowedPut(sp, namespace, o, &todo); refused != nil {
+			if refused := t.allowedPut(sp, namespace, o, &todo); refused != nil {
 				return todo, refused
 			}
 		case Delete:
-			doomed, refused := s.doomed(sp, o.Path, o.To, o.Range)
+			doomed, refused := t.doomed(sp, o.Path, o.To, o.Range)
 			if refused == nil {
-				refused = s.allowedDelete(sp, o, doomed, &todo, &answered)
+				refused = t.allowedDelete(sp, o, doomed, &todo, &answered)
 			}
 			if refused != nil {
 				return todo, refused
@@ -168,7 +168,7 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 		case AcquireLease:
 			todo.acquire = o.Acquire
 		case ReleaseLease:
-			if refused := s.releasable(sp, o.ID); refused != nil {
+			if refused := t.releasable(sp, o.ID); refused != nil {
 				return todo, refused
 			}
 			if refused := todo.releases(o.ID); refused != nil {
@@ -183,63 +183,63 @@ func (s *State) allowed(sp *space, namespace string, list []*Op) (todo plan, ref
 	case unlinked > leasehold.MaxUnlinked:
 		return todo, tooManyLinked()
 	}
-	s.room.puts = todo.puts
-	writes := todo.writes(s.room.writes[:0])
-	s.room.writes = writes
-	if refused := s.tooWide(sp, list, writes); refused != nil {
+	t.room.puts = todo.puts
+	writes := todo.writes(t.room.writes[:0])
+	t.room.writes = writes
+	if refused := t.tooWide(sp, list, writes); refused != nil {
 		return todo, refused
 	}
-	if refused := s.roomFor(sp, namespace, writes); refused != nil {
+	if refused := t.roomFor(sp, namespace, writes); refused != nil {
 		return todo, refused
 	}
-	sp = s.orNew(sp, namespace)
+	sp = t.orNew(sp, namespace)
 	if todo.acquire != nil {
-		if refused := s.allowedAcquire(sp, &todo); refused != nil {
+		if refused := t.allowedAcquire(sp, &todo); refused != nil {
 			return todo, refused
 		}
 	}
-	return todo, s.allowedLinks(sp, &todo)
+	return todo, t.allowedLinks(sp, &todo)
 }
 
 // allowedAcquire judges the acquire of a transaction. It does not wait: it is granted with all the rest, or nothing is
 // done.
-func (s *State) allowedAcquire(sp *space, todo *plan) (refused *leasehold.Error) {
+func (t *turn) allowedAcquire(sp *space, todo *plan) (refused *leasehold.Error) {
 	todo.items = todo.acquire.Items()
-	if todo.claims, refused = s.prepare(sp, todo.acquire, todo.items); refused != nil {
+	if todo.claims, refused = t.prepare(sp, todo.acquire, todo.items); refused != nil {
 		return refused
 	}
-	if refused := s.mirrorRefuses(sp, todo.acquire, todo.items, todo.claims); refused != nil {
+	if refused := t.mirrorRefuses(sp, todo.acquire, todo.items, todo.claims); refused != nil {
 		return refused
 	}
-	_, refused = s.admissible(sp, todo.acquire, todo.items, todo.claims)
+	_, refused = t.admissible(sp, todo.acquire, todo.items, todo.claims)
 	return refused
 }
 
 // acquireFirst grants what a transaction acquires, wherever in its list that is, before anything changes that it was
 // judged by: an operation that ends a lease lets others in, who may be in its way or take the last place under a cap.
-func (s *State) acquireFirst(sp *space, todo *plan) {
+func (t *turn) acquireFirst(sp *space, todo *plan) {
 	if todo.acquire != nil {
-		s.let(sp, todo.acquire, todo.items, todo.claims, nil)
-		todo.granted = s.askedAnswer(sp, todo.claims)
+		t.let(sp, todo.acquire, todo.items, todo.claims, nil)
+		todo.granted = t.askedAnswer(sp, todo.claims)
 	}
 }
 
 // settleLinks ends what is over of all that puts with links would take, before any of them is worked out: to settle one
 // thing can change another.
-func (s *State) settleLinks(sp *space, list []*Op) {
+func (t *turn) settleLinks(sp *space, list []*Op) {
 	for _, o := range list {
 		if o.Link == nil || sp == nil {
 			continue
 		}
-		s.liveRecord(sp, o.Path)
-		s.touch(sp, o.Link.ID)
-		s.settle(sp, o.Link.Resource)
+		t.liveRecord(sp, o.Path)
+		t.touch(sp, o.Link.ID)
+		t.settle(sp, o.Link.Resource)
 	}
 }
 
 // allowedPut works out one put.
-func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leasehold.Error {
-	old := s.liveRecord(sp, o.Path)
+func (t *turn) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leasehold.Error {
+	old := t.liveRecord(sp, o.Path)
 	w := record.Write{Path: o.Path, Value: o.Value, Large: o.Large, Session: o.Session, Keep: o.Keep}
 	switch {
 	case (o.KeepValue || o.KeepSession) && old == nil:
@@ -250,20 +250,20 @@ func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leas
 	if o.KeepSession {
 		w.Session = old.Session
 	}
-	if refused := s.rollBack(sp, &w, o.From); refused != nil {
+	if refused := t.rollBack(sp, &w, o.From); refused != nil {
 		return refused
 	}
 	p := putting{write: w, link: o.Link, before: o.Before}
 	if o.Link != nil || old != nil && old.Lease != "" {
 		var refused *leasehold.Error
-		if p, refused = s.planPut(s.orNew(sp, namespace), old, p, o.KeepLink || o.KeepSession); refused != nil {
+		if p, refused = t.planPut(t.orNew(sp, namespace), old, p, o.KeepLink || o.KeepSession); refused != nil {
 			return refused
 		}
 	}
 	if todo.puts = append(todo.puts, p); p.gives != "" {
 		todo.ends++
 	}
-	todo.later = todo.later || s.changedNow(sp, old)
+	todo.later = todo.later || t.changedNow(sp, old)
 	return todo.touches(p.own, p.keeps, p.takes, p.gives)
 }
 
@@ -271,17 +271,17 @@ func (s *State) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leas
 type answering struct{ records, bytes int }
 
 // allowedDelete judges one delete.
-func (s *State) allowedDelete(
+func (t *turn) allowedDelete(
 	sp *space, o *Op, doomed []*leasehold.Record, todo *plan, answered *answering,
 ) *leasehold.Error {
-	if refused := s.mayGiveUp(sp, doomed); refused != nil {
+	if refused := t.mayGiveUp(sp, doomed); refused != nil {
 		return refused
 	}
 	for _, r := range doomed {
 		if refused := todo.touches(r.Lease); refused != nil {
 			return refused
 		}
-		if todo.later = todo.later || s.changedNow(sp, r); o.Before {
+		if todo.later = todo.later || t.changedNow(sp, r); o.Before {
 			answered.records, answered.bytes = answered.records+1, answered.bytes+record.Bytes(r)
 		}
 	}
@@ -305,19 +305,19 @@ func linkedIn(list []*leasehold.Record) (n int) {
 // tooWide refuses operations that would have to look at too much: gets
 // that pass over too many records of sessions that are over, and puts that let too many
 // former versions fall.
-func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.Error {
+func (l *look) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.Error {
 	if sp == nil {
 		return nil
 	}
 	w := work{most: maxReadWork / 2}
-	defer func() { s.work.take(w.done) }()
+	defer func() { l.work.take(w.done) }()
 	searched := 0
 	for _, o := range list {
 		if o.Do != Get || !o.Range && !o.Count {
 			continue
 		}
 		q := queryOf(o)
-		if _, all := s.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
+		if _, all := l.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
 			return crowded()
 		}
 		if !q.Searches() {
@@ -330,7 +330,7 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 		}
 		w.take(n / perUnit)
 	}
-	if s.showsTooMuch(sp, list, writes) {
+	if l.showsTooMuch(sp, list, writes) {
 		return refuse(leasehold.Limited, "the gets of a transaction show more than %d bytes: give them limits, or ask "+
 			"in parts", leasehold.MaxReadBytes).Err
 	}
@@ -338,7 +338,7 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 	for i := range writes {
 		dropped += sp.records.Drops(&writes[i])
 	}
-	s.work.take(dropped)
+	l.work.take(dropped)
 	if dropped > leasehold.MaxDroppedAtOnce {
 		return refuse(leasehold.Limited, "a transaction drops %d former versions: at most %d are allowed; change in "+
 			"parts how many are kept",
@@ -349,7 +349,7 @@ func (s *State) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold
 
 // showsTooMuch reports whether the gets among operations may show more bytes than an answer has. What the operations
 // write themselves counts for each range that is read, since it may be in it.
-func (s *State) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
+func (l *look) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
 	most := 0
 	for _, o := range list {
 		most += o.MostShown()
@@ -364,8 +364,8 @@ func (s *State) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool 
 	shown := 0
 	for _, o := range list {
 		if o.Do == Get && shown <= leasehold.MaxReadBytes {
-			page, _ := s.page(sp, queryOf(o), &work{most: math.MaxInt})
-			s.work.take(len(page.Records) / perUnit)
+			page, _ := l.page(sp, queryOf(o), &work{most: math.MaxInt})
+			l.work.take(len(page.Records) / perUnit)
 			shown += min(page.Bytes()+written, o.MostShown())
 		}
 	}
@@ -373,36 +373,36 @@ func (s *State) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool 
 }
 
 // releasable returns why a lease cannot be released; nil if it can, or was released before.
-func (s *State) releasable(sp *space, id string) *leasehold.Error {
-	if s.permit != nil && sp != nil {
-		if failure := s.allowClaim(access.Release, sp.name, id); failure != nil {
+func (t *turn) releasable(sp *space, id string) *leasehold.Error {
+	if t.permit != nil && sp != nil {
+		if failure := t.allowClaim(access.Release, sp.name, id); failure != nil {
 			return failure
 		}
 	}
-	if s.touch(sp, id) != nil || s.wasReleased(sp, id) {
+	if t.touch(sp, id) != nil || t.wasReleased(sp, id) {
 		return nil
 	}
-	return s.noClaim(sp, id).Err
+	return t.noClaim(sp, id).Err
 }
 
 // operate does one operation. It calls nothing that could refuse: allowed has found that all of them can be done, and
 // half a transaction cannot be taken back.
-func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
+func (t *turn) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	switch {
 	case o.Do == AcquireLease:
 		result.Lease, result.Also = todo.granted.Lease, todo.granted.Also
 	case o.Do == ReleaseLease:
 		// What is gone was released before, or ended with what else the transaction ends.
 		if claim, ok := sp.claims.Get(o.ID); ok {
-			s.giveBack(sp, claim, false)
+			t.giveBack(sp, claim, false)
 		}
 	case o.Do == Get && sp == nil:
 		result.Page = &RecordPage{}
 	case o.Do == Get:
-		page, _ := s.page(sp, queryOf(o), &work{most: math.MaxInt})
+		page, _ := t.page(sp, queryOf(o), &work{most: math.MaxInt})
 		result.Page = &page
 	case o.Do == Put:
-		result = s.operatePut(sp, todo.puts[0])
+		result = t.operatePut(sp, todo.puts[0])
 		todo.puts = todo.puts[1:]
 	default:
 		doomed := sp.still(todo.doomed[0])
@@ -410,19 +410,19 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 		if o.Before {
 			result.Before = doomed
 		}
-		s.drop(sp, doomed)
+		t.drop(sp, doomed)
 		result.Deleted = len(doomed)
 	}
 	return result
 }
 
-func (s *State) operatePut(sp *space, p putting) (result TxnResult) {
+func (t *turn) operatePut(sp *space, p putting) (result TxnResult) {
 	if p.before {
 		if old, ok := sp.records.Get(p.write.Path); ok {
 			result.Before = []*leasehold.Record{old}
 		}
 	}
-	r, answer := s.doPut(sp, p)
+	r, answer := t.doPut(sp, p)
 	result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token, Lease: r.Lease}
 	answer = remembered(answer)
 	result.Lease, result.Waiter = answer.Lease, answer.Waiter

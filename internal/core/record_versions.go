@@ -91,12 +91,12 @@ func (v *view) current(sp *space, path string) *leasehold.Version {
 }
 
 // restoreRecord takes a piece over that Pieces made.
-func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
+func (t *turn) restoreRecord(sp *space, r *leasehold.Record) error {
 	claim := sp.faceOf(r)
 	if r.Lease != "" && (claim.face() == nil || claim.face().Path != r.Path) {
 		return fmt.Errorf("snapshot has record %q, which stands for lease %q, and that does not know", r.Path, r.Lease)
 	}
-	if s.records.Restore(&sp.records, r, sp.loose(r)) {
+	if t.records.Restore(&sp.records, r, sp.loose(r)) {
 		return fmt.Errorf("snapshot has record %q twice", r.Path)
 	}
 	if sp.records.Binds(r) {

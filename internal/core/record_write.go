@@ -12,24 +12,23 @@ import (
 
 // liveRecord returns a record; nil if there is none. If its session is over at the stamp, the
 // session ends first and the record with it.
-func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
+func (t *turn) liveRecord(sp *space, path string) *leasehold.Record {
 	if sp == nil {
 		return nil
 	}
 	r, _ := sp.records.Get(path)
 	if r != nil && r.Lease != "" {
-		s.touch(sp, r.Lease) // if the claim is over it ends here, and the record follows
+		t.touch(sp, r.Lease) // if the claim is over it ends here, and the record follows
 		r, _ = sp.records.Get(path)
 		return r
 	}
-	if r == nil || r.Session == "" || s.liveSession(sp, r.Session) != nil {
+	if r == nil || r.Session == "" || t.liveSession(sp, r.Session) != nil {
 		return r
 	}
 	// The session has more than one entry may collect. The record that was asked for is over
 	// all the same, and goes now.
 	if r, still := sp.records.Get(path); still { // there is too much bound to its session
-		s.ends++
-		s.dropRecord(sp, r, sp.left(r.Session).How)
+		t.dropRecord(sp, r, sp.left(r.Session).How)
 	}
 	return nil
 }
@@ -66,27 +65,27 @@ type writing struct {
 }
 
 // setRecord creates a record or changes it.
-func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Record {
-	s.work.take(recordCost)
+func (t *turn) setRecord(sp *space, w record.Write, from writing) *leasehold.Record {
+	t.work.take(recordCost)
 	was, _ := sp.records.Get(w.Path)
-	stamp := record.Stamp{Revision: s.reviseRecord(sp, was), Token: from.token, Wall: s.wall}
+	stamp := record.Stamp{Revision: t.reviseRecord(sp, was), Token: from.token, Wall: t.wall}
 	before := sp.ownedBytes(w.Path)
 	bound := sp.records.Binds(was)
-	r, old := s.records.Put(&sp.records, w, stamp)
+	r, old := t.records.Put(&sp.records, w, stamp)
 	if bound {
-		s.countRecord(sp, old.Session, -1)
+		t.countRecord(sp, old.Session, -1)
 	}
 	if r.Session != "" && !w.Loose {
-		s.countRecord(sp, r.Session, 1)
+		t.countRecord(sp, r.Session, 1)
 	}
 	if !from.made {
-		s.ownRecord(sp, r.Path, old == nil, before)
+		t.ownRecord(sp, r.Path, old == nil, before)
 	}
-	s.timeShelf(sp, r.Path)
+	t.timeShelf(sp, r.Path)
 	if w.Lease == "" {
-		s.holderChanged(sp, r.Path)
+		t.holderChanged(sp, r.Path)
 	}
-	s.emit(sp, &leasehold.Event{
+	t.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
 		Holder: from.holder, By: from.by, Reason: from.reason, Owner: sp.recordOwner(r.Path),
 	})
@@ -94,21 +93,21 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 }
 
 // dropRecord deletes a record. how is zero unless the end of its session does it.
-func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
-	s.reviseRecord(sp, r)
+func (t *turn) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
+	t.reviseRecord(sp, r)
 	shown := "" // by a record that its own door did not put
 	if c := sp.faceOf(r); c.standing() {
 		shown = c.Holder
 	}
-	owner, bound := s.disownRecord(sp, r.Path), sp.records.Binds(r)
-	s.records.Drop(&sp.records, r, s.now)
-	s.dropTask(sp, r.Path)
+	owner, bound := t.disownRecord(sp, r.Path), sp.records.Binds(r)
+	t.records.Drop(&sp.records, r, t.now)
+	t.dropTask(sp, r.Path)
 	sp.standDown(r.Path)
 	if bound {
-		s.countRecord(sp, r.Session, -1)
+		t.countRecord(sp, r.Session, -1)
 	}
-	s.timeShelf(sp, r.Path)
-	s.emit(sp, &leasehold.Event{
+	t.timeShelf(sp, r.Path)
+	t.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r, Holder: shown,
 		Owner: owner,
 	})
@@ -116,7 +115,7 @@ func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 
 // timeShelf keeps the timer that takes the former versions of a deleted record away. Most
 // namespaces have none, and the first comparison makes that cheap.
-func (s *State) timeShelf(sp *space, path string) {
+func (t *turn) timeShelf(sp *space, path string) {
 	if sp.records.Shelves() == 0 && sp.shelfTimers.Len() == 0 {
 		return
 	}
@@ -124,32 +123,32 @@ func (s *State) timeShelf(sp *space, path string) {
 	if shelf, ok := sp.records.Shelf(path); ok {
 		at = shelf.Due()
 	}
-	t, timed := sp.shelfTimers.Get(path)
+	due, timed := sp.shelfTimers.Get(path)
 	switch {
 	case at == 0 && timed:
-		s.due.Set(t, 0)
+		t.due.Set(due, 0)
 		sp.shelfTimers.Delete(path)
 	case at != 0 && !timed:
-		t = newTimer(dueShelf, sp, path)
-		sp.shelfTimers.Set(path, t)
-		s.due.Set(t, at)
+		due = newTimer(dueShelf, sp, path)
+		sp.shelfTimers.Set(path, due)
+		t.due.Set(due, at)
 	case at != 0:
-		s.due.Set(t, at)
+		t.due.Set(due, at)
 	}
 }
 
 // roomFor refuses writes, to different paths, of which not all can be made: because a session
 // has ended or has too much, or because there would be too many records, in all or of one owner or namespace.
-func (s *State) roomFor(sp *space, namespace string, writes []record.Write) *leasehold.Error {
+func (t *turn) roomFor(sp *space, namespace string, writes []record.Write) *leasehold.Error {
 	bound := 0
 	for i := range writes {
 		w := &writes[i]
 		if w.Session == "" || w.Loose {
 			continue
 		}
-		session := s.liveSession(sp, w.Session)
+		session := t.liveSession(sp, w.Session)
 		if session == nil {
-			return s.noSession(sp, w.Session).Err
+			return t.noSession(sp, w.Session).Err
 		}
 		if old, ok := sp.records.Get(w.Path); !ok || w.Session != old.Session {
 			bound++ // as if all were of this session: few transactions are so large
@@ -159,10 +158,10 @@ func (s *State) roomFor(sp *space, namespace string, writes []record.Write) *lea
 				"which is as many as it can have", w.Session, session.Claims).Err
 		}
 	}
-	if failure := s.records.Room(sp.table(), writes); failure != nil {
+	if failure := t.records.Room(sp.table(), writes); failure != nil {
 		return failure
 	}
-	return s.writesWithinQuotas(namespace, writes)
+	return t.writesWithinQuotas(namespace, writes)
 }
 
 // table returns the records of a namespace; nil if that does not exist.
@@ -194,12 +193,12 @@ func unlessAsExpected(old *leasehold.Record, path string, revision leasehold.Rev
 // may no longer write. A lease is judged by the state. A token alone is judged by the record,
 // which remembers the largest it was written under; a token that was never granted is refused,
 // or one typing error would lock every real holder out.
-func (s *State) passFence(sp *space, old *leasehold.Record, path string, f Fence) (leasehold.Token, *leasehold.Error) {
+func (t *turn) passFence(sp *space, old *leasehold.Record, path string, f Fence) (leasehold.Token, *leasehold.Error) {
 	switch {
 	case f == Fence{}:
 		return 0, nil
 	case f.Lease != "":
-		return s.leaseFence(sp, f)
+		return t.leaseFence(sp, f)
 	case sp == nil || f.Token > sp.token:
 		return 0, refuse(leasehold.Refused, "token %d was never granted in this namespace", f.Token).Err
 	case old != nil && f.Token < old.Token:
@@ -209,13 +208,13 @@ func (s *State) passFence(sp *space, old *leasehold.Record, path string, f Fence
 	return f.Token, nil
 }
 
-func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Error) {
-	claim := s.touch(sp, f.Lease)
+func (t *turn) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Error) {
+	claim := t.touch(sp, f.Lease)
 	switch {
-	case claim != nil && !s.sees(sp, claim.ID, claim.Resource):
+	case claim != nil && !t.sees(sp, claim.ID, claim.Resource):
 		return 0, unknownFence(sp, f)
 	case claim == nil:
-		return 0, s.lostFence(sp, f)
+		return 0, t.lostFence(sp, f)
 	case claim.waiting():
 		return 0, refuse(leasehold.Lost, "lease %q still waits for %s: it protects nothing yet", f.Lease,
 			claim.Resource).Err
@@ -228,22 +227,22 @@ func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Erro
 
 // lostFence explains to a writer under a lease that is over what it had, and who has it now.
 // However long ago the lease ended, the answer is that it is lost.
-func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
+func (t *turn) lostFence(sp *space, f Fence) *leasehold.Error {
 	had := hadToken(f)
 	if sp == nil {
 		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago", f.Lease, had).Err
 	}
 	ended, ok := sp.ended.Get(f.Lease)
-	if !ok || !s.sees(sp, ended.ID, ended.Resource) || s.permit != nil && ended.Resource == "" {
+	if !ok || !t.sees(sp, ended.ID, ended.Resource) || t.permit != nil && ended.Resource == "" {
 		return unknownFence(sp, f)
 	}
 	if ended.Token != 0 {
 		had = fmt.Sprintf(" with token %d", ended.Token)
 	}
 	message := fmt.Sprintf("lease %q%s on %s has ended (%v)", f.Lease, had, ended.Resource, ended.How)
-	if r := s.settle(sp, ended.Resource); r != nil && r.Claim != "" {
+	if r := t.settle(sp, ended.Resource); r != nil && r.Claim != "" {
 		next, _ := sp.claims.Get(r.Claim)
-		message += fmt.Sprintf(", and %s holds it with token %d", s.nameOf(sp, next), next.Token)
+		message += fmt.Sprintf(", and %s holds it with token %d", t.nameOf(sp, next), next.Token)
 	}
 	return refuse(leasehold.Lost, "%s: acquire again under another id", message).Err
 }

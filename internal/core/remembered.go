@@ -36,66 +36,66 @@ type endingRef struct {
 	at      Time
 }
 
-func (s *State) tombstone(sp *space, e *EndedClaim) {
+func (t *turn) tombstone(sp *space, e *EndedClaim) {
 	sp.ended.Set(e.ID, e)
-	s.pushEnding(sp, endingRef{e.ID, false, e.At})
+	t.pushEnding(sp, endingRef{e.ID, false, e.At})
 }
 
-func (s *State) tombstoneSession(sp *space, e *EndedSession) {
+func (t *turn) tombstoneSession(sp *space, e *EndedSession) {
 	sp.endedSessions.Set(e.ID, e)
-	s.pushEnding(sp, endingRef{e.ID, true, e.At})
+	t.pushEnding(sp, endingRef{e.ID, true, e.At})
 }
 
 // pushEnding adds an id to those that ended, as the newest. They are in a tree because there
 // can be a million: a slice of that size would have to be copied at once when it grows, and
 // everybody would wait.
-func (s *State) pushEnding(sp *space, ref endingRef) {
-	s.endingSeq++
-	sp.endings.Set(s.endingSeq, ref)
-	s.totals.endings++
+func (t *turn) pushEnding(sp *space, ref endingRef) {
+	t.endingSeq++
+	sp.endings.Set(t.endingSeq, ref)
+	t.totals.endings++
 	if sp.firstEnding == 0 {
-		sp.firstEnding = s.endingSeq
-		s.ranked(sp, oldestEnding)
+		sp.firstEnding = t.endingSeq
+		t.ranked(sp, oldestEnding)
 	}
-	s.ranked(sp, mostEndings)
+	t.ranked(sp, mostEndings)
 }
 
 // forgetEnding forgets the oldest ended id of a namespace.
-func (s *State) forgetEnding(sp *space) {
+func (t *turn) forgetEnding(sp *space) {
 	_, ref, _ := sp.endings.PopMin()
 	if ref.session {
 		sp.endedSessions.Delete(ref.id)
 	} else {
 		sp.ended.Delete(ref.id)
 	}
-	s.totals.endings--
+	t.totals.endings--
 	sp.firstEnding, _, _ = sp.endings.Min()
-	s.ranked(sp, oldestEnding)
-	s.ranked(sp, mostEndings)
+	t.ranked(sp, oldestEnding)
+	t.ranked(sp, mostEndings)
 }
 
 // forget drops what need no longer be remembered, at most the given number of things, so that
 // no command pays for a long silence before it.
-func (s *State) forget(most int) {
-	for ; most > 0 && s.forgetOne(); most-- {
+func (t *turn) forget(most int) {
+	for ; most > 0 && t.forgetOne(); most-- {
 	}
 }
 
-func (s *State) forgetOne() bool {
+func (t *turn) forgetOne() bool {
 	forgot := false
-	if sp := s.mayForgetEnding(); sp != nil {
-		s.forgetEnding(sp)
+	if sp := t.mayForgetEnding(); sp != nil {
+		t.forgetEnding(sp)
 		forgot = true
 	}
-	if sp := s.mayForgetOutcome(); sp != nil {
-		s.forgetOutcome(sp)
+	if sp := t.mayForgetOutcome(); sp != nil {
+		t.forgetOutcome(sp)
 		forgot = true
 	}
-	if s.idle.Len() > maxIdle {
-		s.forgetIdle()
+	if t.idle.Len() > maxIdle {
+		t.forgetIdle()
 		forgot = true
 	}
-	return s.forgetAlarm() || forgot
+	return t.forgetAlarm() || forgot
 }
 
 // mayForgetEnding returns the namespace whose oldest ended id may be forgotten: it is old
@@ -135,15 +135,15 @@ func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *s
 // goes to the back of the list instead: to forget the rest would be to grant the resource too
 // early. So does one whose rest is over if a task, or a waiter for a name that overlaps it, waits
 // for the tick that says so.
-func (s *State) forgetIdle() {
-	_, oldest, _ := s.idle.PopMin()
-	sp := s.space(oldest.namespace)
+func (t *turn) forgetIdle() {
+	_, oldest, _ := t.idle.PopMin()
+	sp := t.space(oldest.namespace)
 	r, _ := sp.resources.Get(oldest.path)
-	if more := r.more(); len(more.resting(s.now)) == 0 && r.timer == nil {
-		s.dropResource(sp, r)
+	if more := r.more(); len(more.resting(t.now)) == 0 && r.timer == nil {
+		t.dropResource(sp, r)
 		return
 	}
 	resting := *r
 	resting.Idle = 0
-	s.setResource(sp, &resting)
+	t.setResource(sp, &resting)
 }

@@ -17,40 +17,40 @@ import (
 // moment comes is in reserve_date.go, and how it is claimed in reserve_claim.go.
 
 // reserve plans a reservation, or a series of them. The same once more changes nothing: no revision, no event.
-func (s *State) reserve(c *Reserve) Answer {
+func (t *turn) reserve(c *Reserve) Answer {
 	if c.Extends() {
-		return s.extendSeries(c)
+		return t.extendSeries(c)
 	}
-	sp, failure := s.makeSpace(c.Namespace)
+	sp, failure := t.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
 	if again, failure := sameReservation(sp, c); again || failure != nil {
-		if s.plants(CancelledIsMade) {
+		if t.plants(CancelledIsMade) {
 			failure = nil
 		}
 		return Answer{Err: failure}
 	}
-	if failure := s.mayReserve(sp, c); failure != nil {
+	if failure := t.mayReserve(sp, c); failure != nil {
 		return Answer{Err: failure}
 	}
-	list, failure := s.plan(sp, c)
+	list, failure := t.plan(sp, c)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
 	if c.Rule != nil {
 		sp.reservations.SetSeries(&reservation.Series{ID: c.ID, Resource: c.Resource, Holder: c.Holder,
 			Reason: c.Reason, Slots: uint32(c.Slots), Select: c.Select, Rule: *c.Rule, Expanded: c.To,
-			Owner: s.permit.OwnerOf(takeVerb(c.Slots), sp.name, c.Resource, c.Holder)})
+			Owner: t.permit.OwnerOf(takeVerb(c.Slots), sp.name, c.Resource, c.Holder)})
 	}
 	for _, r := range list {
-		s.addReservation(sp, r)
+		t.addReservation(sp, r)
 	}
 	if len(list) == 0 {
-		s.emit(sp, &leasehold.Event{Kind: leasehold.Reserved, Resource: c.Resource, ID: c.ID, Holder: c.Holder,
+		t.emit(sp, &leasehold.Event{Kind: leasehold.Reserved, Resource: c.Resource, ID: c.ID, Holder: c.Holder,
 			Reason: c.Reason})
 	}
-	s.keepDates()
+	t.keepDates()
 	return Answer{}
 }
 
@@ -149,28 +149,28 @@ func tooManyPlanned(sp *space, path string) *leasehold.Error {
 const latePlan = time.Minute
 
 // plan makes the reservations that a command asks for, all or none, and changes nothing.
-func (s *State) plan(sp *space, c *Reserve) (list []*reservation.Reservation, failure *leasehold.Error) {
+func (l *look) plan(sp *space, c *Reserve) (list []*reservation.Reservation, failure *leasehold.Error) {
 	starts := c.Starts
 	if c.Rule == nil {
 		starts = []reservation.Moment{c.From}
 		if c.From == 0 {
-			starts[0] = s.date
+			starts[0] = l.date
 		}
 	}
 	for i, from := range starts {
 		switch {
-		case from < s.date.Add(-latePlan):
+		case from < l.date.Add(-latePlan):
 			return nil, refuse(leasehold.Refused, "%s is past: a reservation begins now or later",
 				shownMoment(from)).Err
-		case from > s.date.Add(leasehold.ReservationHorizon):
+		case from > l.date.Add(leasehold.ReservationHorizon):
 			return nil, refuse(leasehold.Refused, "%s is too far away: a reservation begins within a year",
 				shownMoment(from)).Err
 		case i > 0 && from < starts[i-1].Add(c.Length):
 			return nil, refuse(leasehold.Refused, "this reservation would begin again at %s, before it ends: make it "+
 				"shorter", shownMoment(from)).Err
 		}
-		r := s.reservation(sp, c, from)
-		if failure := s.conflicts(sp, r); failure != nil {
+		r := l.reservation(sp, c, from)
+		if failure := l.conflicts(sp, r); failure != nil {
 			return nil, failure
 		}
 		list = append(list, r)
@@ -180,10 +180,10 @@ func (s *State) plan(sp *space, c *Reserve) (list []*reservation.Reservation, fa
 
 // reservation makes one of those that a command asks for. An occurrence has an id that follows from its start, so that
 // it is known again.
-func (s *State) reservation(sp *space, c *Reserve, from reservation.Moment) *reservation.Reservation {
+func (l *look) reservation(sp *space, c *Reserve, from reservation.Moment) *reservation.Reservation {
 	r := &reservation.Reservation{ID: c.ID, Resource: c.Resource, Holder: c.Holder, Reason: c.Reason,
 		Slots: uint32(c.Slots), Select: c.Select, From: from, Until: from.Add(c.Length),
-		Owner: s.permit.OwnerOf(takeVerb(c.Slots), sp.name, c.Resource, c.Holder)}
+		Owner: l.permit.OwnerOf(takeVerb(c.Slots), sp.name, c.Resource, c.Holder)}
 	if c.Rule != nil {
 		r.ID, r.Series = reservation.Occurrence(c.ID, from), c.ID
 	}
@@ -192,27 +192,27 @@ func (s *State) reservation(sp *space, c *Reserve, from reservation.Moment) *res
 
 // conflicts refuses a reservation for which there is no room, with the next times at which there is. Of a pool it also
 // plans the units.
-func (s *State) conflicts(sp *space, r *reservation.Reservation) *leasehold.Error {
-	s.work.take(s.poolCost(sp, r.Resource))
-	fits, by := s.planned(sp, r, r.From, r.Until)
+func (l *look) conflicts(sp *space, r *reservation.Reservation) *leasehold.Error {
+	l.work.take(l.poolCost(sp, r.Resource))
+	fits, by := l.planned(sp, r, r.From, r.Until)
 	if fits {
 		return nil
 	}
-	if failure := s.neverPlanned(sp, r); failure != nil {
+	if failure := l.neverPlanned(sp, r); failure != nil {
 		return failure
 	}
 	length := time.Duration(r.Until - r.From)
 	free := sp.reservations.Free(r.Resource, r.From, length, 3, func(from, until reservation.Moment) bool {
-		if s.work.spent() {
+		if l.work.spent() {
 			return false // they are a help, and not worth that others wait for it
 		}
-		s.work.take(s.poolCost(sp, r.Resource))
+		l.work.take(l.poolCost(sp, r.Resource))
 		another := *r
-		ok, _ := s.planned(sp, &another, from, until)
+		ok, _ := l.planned(sp, &another, from, until)
 		return ok
 	})
 	why := fmt.Sprintf("%s has too little left from %s to %s", r.Resource, shownMoment(r.From), shownMoment(r.Until))
-	if by != nil && s.mayShow(sp, r.Resource) {
+	if by != nil && l.mayShow(sp, r.Resource) {
 		why = fmt.Sprintf("%s is reserved by %s%s from %s to %s", r.Resource, by.Holder, because(by.Reason),
 			shownMoment(by.From), shownMoment(by.Until))
 	}
@@ -227,7 +227,7 @@ func (s *State) conflicts(sp *space, r *reservation.Reservation) *leasehold.Erro
 }
 
 // neverPlanned refuses a reservation of units that a pool does not have, at any time.
-func (s *State) neverPlanned(sp *space, r *reservation.Reservation) *leasehold.Error {
+func (l *look) neverPlanned(sp *space, r *reservation.Reservation) *leasehold.Error {
 	if !sp.isPart(r.Resource, r.Slots) {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (s *State) neverPlanned(sp *space, r *reservation.Reservation) *leasehold.E
 	if sp.pools.Most(r.Resource, ask) >= ask.N {
 		return nil
 	}
-	never := (&line{s: s, sp: sp, path: r.Resource}).neverEnough(ask)
+	never := (&line{s: l, sp: sp, path: r.Resource}).neverEnough(ask)
 	return refuse(leasehold.Refused, "%s: this reservation %s", r.Resource, never).Err
 }
 
@@ -267,11 +267,11 @@ func askOf(r *reservation.Reservation) *pool.Ask {
 func shownMoment(m reservation.Moment) string { return m.Time().Format(time.RFC3339) }
 
 // addReservation files a reservation for which there is room, and tells of it.
-func (s *State) addReservation(sp *space, r *reservation.Reservation) {
-	s.setReservation(sp, r)
+func (t *turn) addReservation(sp *space, r *reservation.Reservation) {
+	t.setReservation(sp, r)
 	event := reservationEvent(r, leasehold.Reserved)
 	event.Reason = r.Reason
-	s.emit(sp, event)
+	t.emit(sp, event)
 }
 
 // reservationEvent returns an event about a reservation, which its id names.
@@ -283,8 +283,8 @@ func reservationEvent(r *reservation.Reservation, kind leasehold.Kind) *leasehol
 // extendSeries plans more occurrences of a series. One that conflicts is left out. Two leaders may both ask for it:
 // only the one that knows how far the series was planned is heard. Where there is no room for more reservations, it is
 // planned no further for now.
-func (s *State) extendSeries(c *Reserve) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) extendSeries(c *Reserve) Answer {
+	sp := t.space(c.Namespace)
 	if sp == nil {
 		return Answer{}
 	}
@@ -292,9 +292,9 @@ func (s *State) extendSeries(c *Reserve) Answer {
 	if series == nil || series.Expanded != c.After {
 		return Answer{} // it was cancelled, or somebody did it
 	}
-	if c.To > s.date.Add(leasehold.ReservationsPlanned+latePlan) {
+	if c.To > t.date.Add(leasehold.ReservationsPlanned+latePlan) {
 		return refuse(leasehold.Refused, "%s is too far ahead to plan: the clock of the server that asks is ahead of "+
-			"the leader's, where it is %s", shownMoment(c.To), shownMoment(s.date))
+			"the leader's, where it is %s", shownMoment(c.To), shownMoment(t.date))
 	}
 	further := *series
 	further.Expanded = c.To
@@ -302,24 +302,24 @@ func (s *State) extendSeries(c *Reserve) Answer {
 		r := &reservation.Reservation{ID: reservation.Occurrence(series.ID, from), Resource: series.Resource,
 			Holder: series.Holder, Reason: series.Reason, Slots: series.Slots, Select: series.Select, From: from,
 			Until: from.Add(series.Rule.Length), Series: series.ID, Owner: series.Owner}
-		if from < s.date.Add(-latePlan) || sp.reservations.Get(r.ID) != nil {
+		if from < t.date.Add(-latePlan) || sp.reservations.Get(r.ID) != nil {
 			continue
 		}
 		if sp.fullPlan(r) {
 			further.Expanded = from // and tried again from there: what others reserved must not drop it for good
 			break
 		}
-		if failure := s.conflicts(sp, r); failure != nil {
+		if failure := t.conflicts(sp, r); failure != nil {
 			event := reservationEvent(r, leasehold.ReservationCancelled)
 			event.Reason = failure.Message
-			s.emit(sp, event)
+			t.emit(sp, event)
 			continue
 		}
-		s.addReservation(sp, r)
+		t.addReservation(sp, r)
 	}
 	sp.reservations.SetSeries(&further)
-	s.endSeries(sp, series.ID)
-	s.keepDates()
+	t.endSeries(sp, series.ID)
+	t.keepDates()
 	return Answer{}
 }
 
@@ -348,13 +348,13 @@ func (s *State) endSeries(sp *space, id string) {
 
 // cancelReservation takes a reservation back, or a series and what it has still to come. A lease that claimed one
 // stays.
-func (s *State) cancelReservation(c *CancelReservation) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) cancelReservation(c *CancelReservation) Answer {
+	sp := t.space(c.Namespace)
 	if sp == nil {
 		return noReservation(c.ID)
 	}
 	if sp.reservations.SeriesOf(c.ID) != nil {
-		return s.cancelSeries(sp, c)
+		return t.cancelSeries(sp, c)
 	}
 	r := sp.reservations.Get(c.ID)
 	switch {
@@ -363,8 +363,8 @@ func (s *State) cancelReservation(c *CancelReservation) Answer {
 	case r.Over != 0:
 		return Answer{} // an earlier try did it, or it ended by itself
 	}
-	s.cancelOne(sp, r, c)
-	s.endSeries(sp, r.Series)
+	t.cancelOne(sp, r, c)
+	t.endSeries(sp, r.Series)
 	return Answer{}
 }
 
@@ -374,7 +374,7 @@ func noReservation(id string) Answer {
 }
 
 // cancelSeries ends a series. What has begun is in use, or will be freed by itself.
-func (s *State) cancelSeries(sp *space, c *CancelReservation) Answer {
+func (t *turn) cancelSeries(sp *space, c *CancelReservation) Answer {
 	series := sp.reservations.SeriesOf(c.ID)
 	var list []*reservation.Reservation
 	sp.reservations.Occurrences(c.ID, func(r *reservation.Reservation) bool {
@@ -385,18 +385,18 @@ func (s *State) cancelSeries(sp *space, c *CancelReservation) Answer {
 	})
 	sp.reservations.DeleteSeries(c.ID)
 	for _, r := range list {
-		s.cancelOne(sp, r, c)
+		t.cancelOne(sp, r, c)
 	}
 	if len(list) == 0 {
-		s.emit(sp, &leasehold.Event{Kind: leasehold.ReservationCancelled, Resource: series.Resource, ID: series.ID,
+		t.emit(sp, &leasehold.Event{Kind: leasehold.ReservationCancelled, Resource: series.Resource, ID: series.ID,
 			Holder: series.Holder, By: c.By, Reason: c.Reason, Owner: series.Owner})
 	}
 	return Answer{}
 }
 
 // cancelOne ends a reservation early and records who did so.
-func (s *State) cancelOne(sp *space, r *reservation.Reservation, c *CancelReservation) {
+func (t *turn) cancelOne(sp *space, r *reservation.Reservation, c *CancelReservation) {
 	event := reservationEvent(r, leasehold.ReservationCancelled)
 	event.By, event.Reason = c.By, c.Reason
-	s.endReservation(sp, r, "cancelled", event)
+	t.endReservation(sp, r, "cancelled", event)
 }

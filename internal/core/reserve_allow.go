@@ -7,28 +7,28 @@ import (
 )
 
 // allowReserve judges a reservation as the acquire that it stands for. A series is extended by servers alone.
-func (s *State) allowReserve(c *Reserve) *leasehold.Error {
+func (l *look) allowReserve(c *Reserve) *leasehold.Error {
 	if c.Extends() {
-		return s.allowCluster()
+		return l.allowCluster()
 	}
 	v := takeVerb(c.Slots)
-	if !s.permit.MayHold(v, c.Namespace, c.Resource, c.Holder, nil) {
-		return s.denyHolder(v, c.Namespace, c.Resource, c.Holder)
+	if !l.permit.MayHold(v, c.Namespace, c.Resource, c.Holder, nil) {
+		return l.denyHolder(v, c.Namespace, c.Resource, c.Holder)
 	}
-	if _, owner, known := s.reservationOwner(c.Namespace, c.ID); known && !s.permit.Owns(owner) {
+	if _, owner, known := l.reservationOwner(c.Namespace, c.ID); known && !l.permit.Owns(owner) {
 		return refuse(leasehold.Refused, "reservation id %q is used already: choose another", c.ID).Err
 	}
 	return nil
 }
 
 // allowCancel lets those cancel a reservation whose it is, and those who may break leases on the resource.
-func (s *State) allowCancel(c *CancelReservation) *leasehold.Error {
-	path, owner, known := s.reservationOwner(c.Namespace, c.ID)
+func (l *look) allowCancel(c *CancelReservation) *leasehold.Error {
+	path, owner, known := l.reservationOwner(c.Namespace, c.ID)
 	switch {
-	case !known || s.permit.Owns(owner) || s.permit.May(access.Break, c.Namespace, path, owner):
+	case !known || l.permit.Owns(owner) || l.permit.May(access.Break, c.Namespace, path, owner):
 		return nil
-	case s.permit.May(access.Read, c.Namespace, path, owner):
-		return s.deny(access.Break, c.Namespace, path)
+	case l.permit.May(access.Read, c.Namespace, path, owner):
+		return l.deny(access.Break, c.Namespace, path)
 	}
 	return noReservation(c.ID).Err
 }
@@ -60,11 +60,11 @@ func (s *State) reservationOwner(namespace, id string) (path string, owner *acce
 }
 
 // mayClaim refuses a reservation that is somebody else's, as one that is unknown.
-func (s *State) mayClaim(r *reservation.Reservation) bool {
-	return s.permit == nil || s.permit.Owns(r.Owner)
+func (l *look) mayClaim(r *reservation.Reservation) bool {
+	return l.permit == nil || l.permit.Owns(r.Owner)
 }
 
 // mayShow reports whether the asker may know who has a resource, and who reserved it.
-func (s *State) mayShow(sp *space, path string) bool {
-	return s.permit == nil || s.permit.May(access.Read, sp.name, path, nil)
+func (l *look) mayShow(sp *space, path string) bool {
+	return l.permit == nil || l.permit.May(access.Read, sp.name, path, nil)
 }

@@ -23,9 +23,9 @@ func (c *Claim) early() bool { return c.Wait != nil && c.Wait.Priority == earlyP
 
 // claimReservation returns an acquire that claims a reservation as one for what is reserved, at the place in the queue
 // that it has.
-func (s *State) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Error) {
-	r := s.unclaimed(sp, c)
-	if r == nil || !s.mayClaim(r) {
+func (t *turn) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Error) {
+	r := t.unclaimed(sp, c)
+	if r == nil || !t.mayClaim(r) {
 		return nil, noReservation(c.Reservation).Err
 	}
 	claim, claimed := sp.claims.Get(r.Lease)
@@ -53,12 +53,12 @@ func (s *State) claimReservation(sp *space, c *Acquire) (*Acquire, *leasehold.Er
 }
 
 // unclaimed returns the reservation that an acquire names, after an earlier claim of it that is over has ended.
-func (s *State) unclaimed(sp *space, c *Acquire) *reservation.Reservation {
-	s.settle(sp, c.Resource)
-	if r := s.findReservation(sp, c.Reservation); r != nil && r.Lease != "" {
-		s.touch(sp, r.Lease)
+func (t *turn) unclaimed(sp *space, c *Acquire) *reservation.Reservation {
+	t.settle(sp, c.Resource)
+	if r := t.findReservation(sp, c.Reservation); r != nil && r.Lease != "" {
+		t.touch(sp, r.Lease)
 	}
-	return s.findReservation(sp, c.Reservation)
+	return t.findReservation(sp, c.Reservation)
 }
 
 // findReservation returns the reservation with an id or, of a series, the one that is first to be claimed; nil if there
@@ -80,20 +80,20 @@ func (s *State) findReservation(sp *space, id string) *reservation.Reservation {
 }
 
 // claimedBy notes the id of the claim of a reservation.
-func (s *State) claimedBy(sp *space, r *reservation.Reservation, lease string) {
+func (t *turn) claimedBy(sp *space, r *reservation.Reservation, lease string) {
 	claimed := *r
 	claimed.Lease = lease
-	s.setReservation(sp, &claimed)
+	t.setReservation(sp, &claimed)
 }
 
 // kept returns how many slots of a resource are kept for reservations that have begun and that nobody claimed, and
 // whether all of them are. The one that is being claimed right now is left out.
-func (s *State) kept(sp *space, path string) (slots int, all bool) {
+func (l *look) kept(sp *space, path string) (slots int, all bool) {
 	kept := sp.reservations.Kept(path)
-	if s.plants(KeepNothing) {
+	if l.plants(KeepNothing) {
 		return 0, false
 	}
-	if r := sp.reservations.Get(s.claiming); r != nil && r.Open() && r.Resource == path {
+	if r := sp.reservations.Get(l.claiming); r != nil && r.Open() && r.Resource == path {
 		if kept.Slots -= int(r.Slots); r.Slots == 0 {
 			kept.Whole--
 		}
@@ -102,9 +102,9 @@ func (s *State) kept(sp *space, path string) (slots int, all bool) {
 }
 
 // keptUnits adds the units of a pool that are kept for reservations to those that rest.
-func (s *State) keptUnits(sp *space, path string, resting *btree.Set[string]) {
+func (l *look) keptUnits(sp *space, path string, resting *btree.Set[string]) {
 	sp.reservations.Keeping(path, func(r *reservation.Reservation) bool {
-		if r.ID != s.claiming {
+		if r.ID != l.claiming {
 			insertAll(resting, r.Units)
 		}
 		return true
@@ -121,14 +121,14 @@ func (sp *space) keeper(path string) (found *reservation.Reservation) {
 }
 
 // comesFirst brings the claim of a reservation that begins to the head of the queue.
-func (s *State) comesFirst(sp *space, claim *Claim) {
+func (t *turn) comesFirst(sp *space, claim *Claim) {
 	first, wait := *claim, *claim.Wait
 	wait.Priority = reservedPriority
 	first.Wait = &wait
-	first.Revision = s.revise(sp)
-	s.dequeue(sp, claim)
-	s.put(sp, &first)
-	s.emit(sp, s.event(sp, &first, leasehold.Moved))
+	first.Revision = t.revise(sp)
+	t.dequeue(sp, claim)
+	t.put(sp, &first)
+	t.emit(sp, t.event(sp, &first, leasehold.Moved))
 }
 
 // endsWith bounds a lease that claims a reservation: it is over when that is.
@@ -146,31 +146,31 @@ func (s *State) endsWith(sp *space, c *Claim) {
 
 // unclaim says what becomes of a reservation when its claim ends. A wait that was given up leaves it as it was. A lease
 // that ended uncleanly may be that of a process that died, and comes back.
-func (s *State) unclaim(sp *space, c *Claim, how leasehold.How) {
+func (t *turn) unclaim(sp *space, c *Claim, how leasehold.How) {
 	r := sp.reservations.Get(c.terms().Reservation)
 	if r == nil || r.Lease != c.ID {
 		return
 	}
 	died := how == leasehold.ByTTL || how == leasehold.SessionExpired || how == leasehold.Abandoned
-	if !c.waiting() && !died || r.Until <= s.date {
-		s.freeReservation(sp, r, "its lease ended ("+how.String()+")")
+	if !c.waiting() && !died || r.Until <= t.date {
+		t.freeReservation(sp, r, "its lease ended ("+how.String()+")")
 		return
 	}
 	open := *r
 	open.Lease = ""
 	if !c.waiting() {
-		open.ClaimBy = s.date.Add(leasehold.ClaimWithin)
+		open.ClaimBy = t.date.Add(leasehold.ClaimWithin)
 	}
-	s.setReservation(sp, &open)
+	t.setReservation(sp, &open)
 }
 
 // upcoming returns the next reservation of a resource that somebody has, other than its own; nil if none begins within
 // a day.
-func (s *State) upcoming(sp *space, c *Claim) *leasehold.Upcoming {
-	if sp.reservations.Of(c.Resource) == 0 || s.permit != nil && !s.mayShow(sp, c.Resource) {
+func (l *look) upcoming(sp *space, c *Claim) *leasehold.Upcoming {
+	if sp.reservations.Of(c.Resource) == 0 || l.permit != nil && !l.mayShow(sp, c.Resource) {
 		return nil
 	}
-	next := sp.reservations.Next(c.Resource, s.date, s.date.Add(24*time.Hour), c.terms().Reservation)
+	next := sp.reservations.Next(c.Resource, l.date, l.date.Add(24*time.Hour), c.terms().Reservation)
 	if next == nil {
 		return nil
 	}

@@ -32,119 +32,119 @@ func newDates() *btree.BTreeG[date] {
 }
 
 // setReservation stores a reservation, with the date on which something happens to it next.
-func (s *State) setReservation(sp *space, r *reservation.Reservation) {
-	s.dropReservation(sp, r.ID)
+func (t *turn) setReservation(sp *space, r *reservation.Reservation) {
+	t.dropReservation(sp, r.ID)
 	sp.reservations.Set(r)
-	s.dates.Set(date{r.Next(), sp.name, r.ID})
+	t.dates.Set(date{r.Next(), sp.name, r.ID})
 	sp.placeTask(r.Resource)
 }
 
 // dropReservation forgets a reservation, if there is one with the id.
-func (s *State) dropReservation(sp *space, id string) {
+func (t *turn) dropReservation(sp *space, id string) {
 	if before := sp.reservations.Get(id); before != nil {
-		s.dates.Delete(date{before.Next(), sp.name, id})
+		t.dates.Delete(date{before.Next(), sp.name, id})
 		sp.reservations.Delete(id)
 		sp.placeTask(before.Resource)
 	}
 }
 
 // turnPage notes what the wall clock of the leader says.
-func (s *State) turnPage() {
-	if wall := reservation.Moment(s.wall); wall > s.date || s.dates.Len() == 0 {
-		s.date = wall
+func (t *turn) turnPage() {
+	if wall := reservation.Moment(t.wall); wall > t.date || t.dates.Len() == 0 {
+		t.date = wall
 	}
 }
 
 // keepDates does what the calendar makes due. Each command does so first, so that none is decided by a reservation that
 // should have begun. What is too much for the entry is left to the next.
-func (s *State) keepDates() {
-	for !s.work.spent() {
-		first, ok := s.dates.Min()
-		if !ok || first.at > s.date {
+func (t *turn) keepDates() {
+	for !t.work.spent() {
+		first, ok := t.dates.Min()
+		if !ok || first.at > t.date {
 			return
 		}
-		s.work.take(lookCost)
-		sp := s.space(first.space)
-		s.keepDate(sp, sp.reservations.Get(first.id))
+		t.work.take(lookCost)
+		sp := t.space(first.space)
+		t.keepDate(sp, sp.reservations.Get(first.id))
 	}
 }
 
 // keepDate does to a reservation what is due.
-func (s *State) keepDate(sp *space, r *reservation.Reservation) {
+func (t *turn) keepDate(sp *space, r *reservation.Reservation) {
 	switch {
 	case r.Over != 0:
-		s.dropReservation(sp, r.ID)
-	case !r.Begun && !r.Told && r.From > s.date:
+		t.dropReservation(sp, r.ID)
+	case !r.Begun && !r.Told && r.From > t.date:
 		told := *r
 		told.Told = true
-		s.replanUnits(sp, &told)
-		s.setReservation(sp, &told)
-		s.tellAhead(sp, &told, s.inTheWay(sp, &told))
+		t.replanUnits(sp, &told)
+		t.setReservation(sp, &told)
+		t.tellAhead(sp, &told, t.inTheWay(sp, &told))
 	case !r.Begun:
-		s.begin(sp, r)
-	case r.Until <= s.date:
-		s.freeReservation(sp, r, "its time was over")
+		t.begin(sp, r)
+	case r.Until <= t.date:
+		t.freeReservation(sp, r, "its time was over")
 	default:
-		s.freeReservation(sp, r, fmt.Sprintf("nobody claimed it within %s",
+		t.freeReservation(sp, r, fmt.Sprintf("nobody claimed it within %s",
 			left(Time(leasehold.ClaimWithin))))
 	}
 }
 
 // begin keeps from now on what was reserved, and brings its claim to the head of the queue if it waits already.
-func (s *State) begin(sp *space, r *reservation.Reservation) {
+func (t *turn) begin(sp *space, r *reservation.Reservation) {
 	begun := *r
 	begun.Told, begun.Begun = true, true
 	// Not from when it should have begun: nobody could claim it while nobody led.
-	begun.ClaimBy = max(r.From, s.date).Add(leasehold.ClaimWithin)
-	s.replanUnits(sp, &begun)
-	s.setReservation(sp, &begun)
-	s.emit(sp, reservationEvent(r, leasehold.ReservationBegun))
-	if begun.Until <= s.date {
+	begun.ClaimBy = max(r.From, t.date).Add(leasehold.ClaimWithin)
+	t.replanUnits(sp, &begun)
+	t.setReservation(sp, &begun)
+	t.emit(sp, reservationEvent(r, leasehold.ReservationBegun))
+	if begun.Until <= t.date {
 		return // it is over before it could begin
 	}
 	if claim, ok := sp.claims.Get(r.Lease); ok && claim.early() {
-		s.comesFirst(sp, claim)
+		t.comesFirst(sp, claim)
 	}
 	switch sp.definition(r.Resource).OnReservation {
 	case leasehold.EndAtStart:
-		s.tellAhead(sp, &begun, s.inTheWay(sp, &begun))
+		t.tellAhead(sp, &begun, t.inTheWay(sp, &begun))
 	case leasehold.WarnAtStart:
-		s.askFor(sp, &begun, s.inTheWay(sp, &begun))
+		t.askFor(sp, &begun, t.inTheWay(sp, &begun))
 	case leasehold.WaitAtStart:
 	}
-	s.stir(sp, r.Resource)
+	t.stir(sp, r.Resource)
 }
 
 // freeReservation ends a reservation that nobody uses any longer.
-func (s *State) freeReservation(sp *space, r *reservation.Reservation, why string) {
+func (t *turn) freeReservation(sp *space, r *reservation.Reservation, why string) {
 	event := reservationEvent(r, leasehold.ReservationFreed)
 	event.Reason = why
-	s.endReservation(sp, r, why, event)
-	s.endSeries(sp, r.Series)
+	t.endReservation(sp, r, why, event)
+	t.endSeries(sp, r.Series)
 }
 
 // endReservation ends a reservation, and the wait of its claim, which had its place from it. A lease stays.
-func (s *State) endReservation(sp *space, r *reservation.Reservation, why string, event *leasehold.Event) {
+func (t *turn) endReservation(sp *space, r *reservation.Reservation, why string, event *leasehold.Event) {
 	over := *r
-	over.Over, over.Why, over.Lease = s.date, why, ""
-	s.setReservation(sp, &over)
-	s.emit(sp, event)
+	over.Over, over.Why, over.Lease = t.date, why, ""
+	t.setReservation(sp, &over)
+	t.emit(sp, event)
 	if claim, ok := sp.claims.Get(r.Lease); ok && claim.waiting() {
-		s.leave(sp, claim, leasehold.WaitOver)
+		t.leave(sp, claim, leasehold.WaitOver)
 	}
 	if r.Begun {
-		s.stir(sp, r.Resource)
+		t.stir(sp, r.Resource)
 	}
 }
 
 // replanUnits chooses the units of a reservation anew: since they were planned some may have gone, and others may be
 // free that were not.
-func (s *State) replanUnits(sp *space, r *reservation.Reservation) {
+func (l *look) replanUnits(sp *space, r *reservation.Reservation) {
 	if !sp.isPart(r.Resource, r.Slots) {
 		return
 	}
-	s.work.take(s.poolCost(sp, r.Resource))
-	s.planUnits(sp, r, s.plannedUnits(sp, r, r.From, r.Until))
+	l.work.take(l.poolCost(sp, r.Resource))
+	l.planUnits(sp, r, l.plannedUnits(sp, r, r.From, r.Until))
 }
 
 // startOf returns the cluster time at which a reservation begins, if the wall clock goes on as it does.
@@ -157,25 +157,25 @@ const maxInTheWay = 1024
 
 // inTheWay returns the leases without which a reservation could begin, the newest first. What ends by then anyway is
 // not in the way, nor is a lease of another reservation, since the plan has room for that.
-func (s *State) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) {
+func (l *look) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) {
 	res, ok := sp.resources.Get(r.Resource)
 	if !ok || !res.held() {
 		return nil
 	}
-	start := s.startOf(r)
+	start := l.startOf(r)
 	stays := func(c *Claim) bool {
 		at, how := c.end()
 		return c.terms().Reservation == "" && (at == 0 || how == leasehold.ByTTL || at > start)
 	}
 	if sp.isPart(r.Resource, r.Slots) && res.Claim == "" {
-		return s.onUnits(sp, r, stays)
+		return l.onUnits(sp, r, stays)
 	}
 	need := math.MaxInt
 	if r.Slots != 0 && res.Claim == "" {
-		need = s.missing(sp, r, res)
+		need = l.missing(sp, r, res)
 	}
 	sp.holders(res, func(c *Claim) bool {
-		s.work.take(lookCost)
+		l.work.take(lookCost)
 		if stays(c) {
 			list = append(list, c)
 		} else if c.terms().Reservation == "" && need != math.MaxInt {
@@ -194,7 +194,7 @@ func (s *State) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) 
 }
 
 // missing returns how many slots too few will be free when a reservation begins, if nobody leaves.
-func (s *State) missing(sp *space, r *reservation.Reservation, res *Resource) int {
+func (l *look) missing(sp *space, r *reservation.Reservation, res *Resource) int {
 	used, looked := res.more().shares().used+int(r.Slots), 0
 	// Those that begin before it, or at the same time, take theirs first.
 	sp.reservations.Overlapping(r.Resource, r.From, r.From+1, func(other *reservation.Reservation) bool {
@@ -206,18 +206,18 @@ func (s *State) missing(sp *space, r *reservation.Reservation, res *Resource) in
 		}
 		return true
 	})
-	s.work.take(looked / perUnit)
+	l.work.take(looked / perUnit)
 	return used - sp.capacity(r.Resource, res, sp.definition(r.Resource))
 }
 
 // onUnits returns the leases on the units that are planned for a reservation.
-func (s *State) onUnits(sp *space, r *reservation.Reservation, stays func(*Claim) bool) (list []*Claim) {
+func (l *look) onUnits(sp *space, r *reservation.Reservation, stays func(*Claim) bool) (list []*Claim) {
 	for _, name := range r.Units {
 		u := sp.pools.Get(r.Resource, name)
 		if u == nil || u.Lease == "" {
 			continue
 		}
-		s.work.take(lookCost)
+		l.work.take(lookCost)
 		if c, ok := sp.claims.Get(u.Lease); ok && stays(c) && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
@@ -227,28 +227,28 @@ func (s *State) onUnits(sp *space, r *reservation.Reservation, stays func(*Claim
 
 // tellAhead tells those in the way of a reservation, and sets the break by which their leases end if the definition
 // says that they do.
-func (s *State) tellAhead(sp *space, r *reservation.Reservation, list []*Claim) {
+func (t *turn) tellAhead(sp *space, r *reservation.Reservation, list []*Claim) {
 	if !r.Begun {
-		s.askFor(sp, r, list)
+		t.askFor(sp, r, list)
 	}
 	if sp.definition(r.Resource).OnReservation != leasehold.EndAtStart {
 		return
 	}
-	how := &Break{By: r.Holder, Reason: reservedText(r), Period: time.Duration(s.startOf(r) - s.now)}
+	how := &Break{By: r.Holder, Reason: reservedText(r), Period: time.Duration(t.startOf(r) - t.now)}
 	for _, c := range list {
 		if still, ok := sp.claims.Get(c.ID); ok { // another's end may have taken it
-			s.work.take(endCost)
-			s.breakOne(sp, still, how)
+			t.work.take(endCost)
+			t.breakOne(sp, still, how)
 		}
 	}
 }
 
 // askFor sends those in the way of a reservation a message.
-func (s *State) askFor(sp *space, r *reservation.Reservation, list []*Claim) {
+func (t *turn) askFor(sp *space, r *reservation.Reservation, list []*Claim) {
 	for _, c := range list {
-		event := s.event(sp, c, leasehold.Asked)
+		event := t.event(sp, c, leasehold.Asked)
 		event.By, event.Reason = r.Holder, reservedText(r)
-		s.emit(sp, event)
+		t.emit(sp, event)
 	}
 }
 
@@ -260,25 +260,25 @@ func reservedText(r *reservation.Reservation) string {
 
 // foretold tells a new holder of the reservations that those in their way were told of before it came, of as many as
 // there is time for: the others it learns of when they begin.
-func (s *State) foretold(sp *space, c *Claim) *Claim {
+func (t *turn) foretold(sp *space, c *Claim) *Claim {
 	if sp.reservations.Of(c.Resource) == 0 {
 		return c
 	}
 	var told []*reservation.Reservation
-	sp.reservations.Overlapping(c.Resource, s.date, s.date.Add(leasehold.ReservationNotice),
+	sp.reservations.Overlapping(c.Resource, t.date, t.date.Add(leasehold.ReservationNotice),
 		func(r *reservation.Reservation) bool {
 			// One that is late ends it when it begins, and not here: a grant gives something.
-			if r.Told && !r.Begun && r.From > s.date && r.ID != c.terms().Reservation {
+			if r.Told && !r.Begun && r.From > t.date && r.ID != c.terms().Reservation {
 				told = append(told, r)
 			}
 			return true
 		})
 	for _, r := range told {
-		if s.work.spent() {
+		if t.work.spent() {
 			break
 		}
-		if slices.ContainsFunc(s.inTheWay(sp, r), func(o *Claim) bool { return o.ID == c.ID }) {
-			s.tellAhead(sp, r, []*Claim{c})
+		if slices.ContainsFunc(t.inTheWay(sp, r), func(o *Claim) bool { return o.ID == c.ID }) {
+			t.tellAhead(sp, r, []*Claim{c})
 			c, _ = sp.claims.Get(c.ID)
 		}
 	}

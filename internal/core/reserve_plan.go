@@ -9,11 +9,11 @@ import (
 
 // planned reports whether there is room for a reservation in a span, and who is in the way. In a pool it notes the
 // units.
-func (s *State) planned(
+func (l *look) planned(
 	sp *space, r *reservation.Reservation, from, until reservation.Moment,
 ) (fits bool, by *reservation.Reservation) {
 	slots, all, one, looked := sp.reservations.Peak(r.Resource, from, until)
-	s.work.take(looked / perUnit)
+	l.work.take(looked / perUnit)
 	capacity := sp.capacity(r.Resource, nil, sp.definition(r.Resource))
 	switch {
 	case one == nil && !sp.isPart(r.Resource, r.Slots):
@@ -21,13 +21,13 @@ func (s *State) planned(
 	case all || r.Slots == 0 && one != nil || slots+int(r.Slots) > capacity:
 		return false, one
 	case sp.isPart(r.Resource, r.Slots):
-		return s.planUnits(sp, r, s.plannedUnits(sp, r, from, until)), one
+		return l.planUnits(sp, r, l.plannedUnits(sp, r, from, until)), one
 	}
 	return true, nil
 }
 
 // plannedUnits returns the units that are planned in a span for others than a reservation.
-func (s *State) plannedUnits(
+func (l *look) plannedUnits(
 	sp *space, r *reservation.Reservation, from, until reservation.Moment,
 ) (planned pool.Names) {
 	names := 0
@@ -38,7 +38,7 @@ func (s *State) plannedUnits(
 		}
 		return true
 	})
-	s.work.take(names / perUnit)
+	l.work.take(names / perUnit)
 	return planned
 }
 

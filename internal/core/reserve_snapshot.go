@@ -17,11 +17,11 @@ func (s *State) calendarPiece(yield func(Piece) bool) bool {
 }
 
 // restoreCalendar takes over what the calendar said. It comes once, and before what counts on it.
-func (s *State) restoreCalendar(c *Calendar) error {
-	if s.date != 0 || c.Date <= 0 {
+func (t *turn) restoreCalendar(c *Calendar) error {
+	if t.date != 0 || c.Date <= 0 {
 		return errors.New("snapshot has a calendar that cannot be, or in the wrong place")
 	}
-	s.date = c.Date
+	t.date = c.Date
 	return nil
 }
 
@@ -42,20 +42,20 @@ func (sp *space) reservationPieces(yield func(Piece) bool) (more bool) {
 }
 
 // restorePlanned takes over a reservation or a series.
-func (s *State) restorePlanned(sp *space, value any) error {
+func (t *turn) restorePlanned(sp *space, value any) error {
 	switch v := value.(type) {
 	case *reservation.Reservation:
-		return s.restoreReservation(sp, v)
+		return t.restoreReservation(sp, v)
 	case *reservation.Series:
-		return s.restoreSeries(sp, v)
+		return t.restoreSeries(sp, v)
 	}
-	return s.restoreTask(sp, value)
+	return t.restoreTask(sp, value)
 }
 
 // restoreReservation takes a piece over that Pieces made. The calendar came before it.
-func (s *State) restoreReservation(sp *space, r *reservation.Reservation) error {
+func (t *turn) restoreReservation(sp *space, r *reservation.Reservation) error {
 	switch {
-	case s.date == 0:
+	case t.date == 0:
 		return fmt.Errorf("snapshot has reservation %q without a calendar", r.ID)
 	case sp.reservations.Get(r.ID) != nil:
 		return fmt.Errorf("snapshot has reservation %q twice", r.ID)
@@ -67,7 +67,7 @@ func (s *State) restoreReservation(sp *space, r *reservation.Reservation) error 
 			return fmt.Errorf("snapshot has reservation %q that selects what cannot be read: %w", r.ID, err)
 		}
 	}
-	s.setReservation(sp, r)
+	t.setReservation(sp, r)
 	return nil
 }
 

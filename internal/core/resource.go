@@ -74,7 +74,7 @@ func (s *State) Leased(namespace, path string) bool {
 // resource, so that the next to share it may agree on another; whether the task of its name can be
 // claimed; and whether its name is in use in its area. A change that touches none of them may store
 // the resource directly.
-func (s *State) setResource(sp *space, r *Resource) {
+func (t *turn) setResource(sp *space, r *Resource) {
 	idle := !r.held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {
 		more := *r.More
@@ -88,24 +88,24 @@ func (s *State) setResource(sp *space, r *Resource) {
 	// The end of a rest changes nothing unless somebody waits for it. Without a waiter it needs
 	// no timer, and the log no tick.
 	// In an area somebody may wait for it under another name.
-	p := s.pattern(r.Path)
+	p := t.pattern(r.Path)
 	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path) || p != nil) {
 		if r.timer == nil {
 			r.timer = newTimer(dueResource, sp, r.Path)
 		}
-		s.due.Set(r.timer, at)
+		t.due.Set(r.timer, at)
 	} else if r.timer != nil {
-		s.due.Set(r.timer, 0)
+		t.due.Set(r.timer, 0)
 		r.timer = nil
 	}
 	switch {
 	case idle && r.Idle == 0:
-		s.idleSeq++
-		r.Idle = s.idleSeq
-		s.idle.Set(r.Idle, place{sp.name, r.Path})
+		t.idleSeq++
+		r.Idle = t.idleSeq
+		t.idle.Set(r.Idle, place{sp.name, r.Path})
 		sp.unmirror(r.Path)
 	case !idle && r.Idle != 0:
-		s.idle.Delete(r.Idle)
+		t.idle.Delete(r.Idle)
 		r.Idle = 0
 	}
 	sp.resources.Set(r.Path, r)
@@ -114,12 +114,12 @@ func (s *State) setResource(sp *space, r *Resource) {
 }
 
 // dropResource forgets a resource that nobody has or wants.
-func (s *State) dropResource(sp *space, r *Resource) {
+func (t *turn) dropResource(sp *space, r *Resource) {
 	sp.resources.Delete(r.Path)
 	if r.timer != nil { // of a rest that is over
-		s.due.Set(r.timer, 0)
+		t.due.Set(r.timer, 0)
 	}
-	if p := s.pattern(r.Path); p != nil {
+	if p := t.pattern(r.Path); p != nil {
 		sp.patterns.Delete(p)
 	}
 }

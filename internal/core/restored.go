@@ -74,15 +74,16 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 	if r.Wall == 0 {
 		r.Wall = s.wall
 	}
-	s.forgetGap()
+	t := s.begin()
+	t.forgetGap()
 	// Time goes on where it stopped. By the clock of the leader of then, everything would
 	// have ended that was renewed since.
 	s.lead = Lead{}
-	s.clearQuarantine()
+	t.clearQuarantine()
 	s.restored = &Restored{Base: base, Wall: r.Wall, Quarantine: r.Quarantine}
 	s.spaces.Scan(func(_ string, sp *space) bool {
-		s.rebase(sp)
-		s.disturb(sp, base)
+		t.rebase(sp)
+		t.disturb(sp, base)
 		return true
 	})
 	return *s.restored, nil
@@ -91,7 +92,7 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 // disturb tells every session that all its leases are in doubt: what was granted, broken or
 // changed after the backup is not known here. The number is larger than any that a holder was
 // told, so every holder notices at its next renewal and asks about each lease.
-func (s *State) disturb(sp *space, base uint64) {
+func (t *turn) disturb(sp *space, base uint64) {
 	var all []*Session
 	sp.sessions.Scan(func(_ string, session *Session) bool {
 		all = append(all, session)
@@ -113,26 +114,26 @@ func (s *State) base() uint64 {
 }
 
 // rebase makes a namespace go on from the base.
-func (s *State) rebase(sp *space) {
-	if s.restored == nil {
+func (t *turn) rebase(sp *space) {
+	if t.restored == nil {
 		return
 	}
-	sp.revision = leasehold.Revision(s.restored.Base)
-	if !s.plants(RestoreKeepsTokens) {
-		sp.token = leasehold.Token(s.restored.Base)
+	sp.revision = leasehold.Revision(t.restored.Base)
+	if !t.plants(RestoreKeepsTokens) {
+		sp.token = leasehold.Token(t.restored.Base)
 	}
 }
 
 // forgetGap lets go of the events from before an earlier restore. Only one gap in the
 // revisions is remembered, and After must never pass over another in silence.
-func (s *State) forgetGap() {
-	old := leasehold.Revision(s.base())
+func (t *turn) forgetGap() {
+	old := leasehold.Revision(t.base())
 	if old == 0 {
 		return
 	}
-	s.spaces.Scan(func(_ string, sp *space) bool {
+	t.spaces.Scan(func(_ string, sp *space) bool {
 		for sp.history.len() > 0 && sp.history.front().Revision <= old {
-			s.dropEvent(sp)
+			t.dropEvent(sp)
 		}
 		if sp.lost.revision < old {
 			sp.lost = position{old, 0}
@@ -166,14 +167,14 @@ func (s *State) longest() (d time.Duration) {
 
 // leads records who leads. The quarantine is counted from the first leader: before, nobody
 // could renew, and nobody was told what is held.
-func (s *State) leads(c *Lead) {
-	s.lead = *c
-	if s.restored == nil || s.restored.Over || s.restored.Until != 0 {
+func (t *turn) leads(c *Lead) {
+	t.lead = *c
+	if t.restored == nil || t.restored.Over || t.restored.Until != 0 {
 		return
 	}
-	begun := *s.restored
-	begun.Until = s.now.Add(begun.Quarantine)
-	s.setRestored(&begun)
+	begun := *t.restored
+	begun.Until = t.now.Add(begun.Quarantine)
+	t.setRestored(&begun)
 }
 
 // quarantined reports whether nothing is granted yet.
@@ -183,39 +184,38 @@ func (s *State) quarantined() bool {
 }
 
 // setRestored stores how far the quarantine has come, and keeps account of its end.
-func (s *State) setRestored(r *Restored) {
-	s.restored = r
-	if s.quarantine == nil {
-		s.quarantine = newTimer(dueQuarantine, &space{}, "")
+func (t *turn) setRestored(r *Restored) {
+	t.restored = r
+	if t.quarantine == nil {
+		t.quarantine = newTimer(dueQuarantine, &space{}, "")
 	}
 	at := r.Until
 	if r.Over {
 		at = 0
 	}
-	s.due.Set(s.quarantine, at)
+	t.due.Set(t.quarantine, at)
 }
 
-func (s *State) clearQuarantine() {
-	if s.quarantine != nil {
-		s.due.Set(s.quarantine, 0)
+func (t *turn) clearQuarantine() {
+	if t.quarantine != nil {
+		t.due.Set(t.quarantine, 0)
 	}
 }
 
 // resume hands over what is free after the quarantine to one more queue. There may be very
 // many, and a tick does a bounded amount.
-func (s *State) resume() {
-	s.ends++
-	s.work.take(lookCost)
-	next := *s.restored
-	sp, path := s.nextQueue(next.Space, next.Path)
+func (t *turn) resume() {
+	t.work.take(lookCost)
+	next := *t.restored
+	sp, path := t.nextQueue(next.Space, next.Path)
 	if sp == nil {
 		next.Over, next.Space, next.Path = true, "", ""
-		s.setRestored(&next)
+		t.setRestored(&next)
 		return
 	}
 	next.Space, next.Path = sp.name, path
-	s.setRestored(&next)
-	s.stir(sp, path)
+	t.setRestored(&next)
+	t.stir(sp, path)
 }
 
 // nextQueue finds the first resource that somebody waits for, after another one.
@@ -256,15 +256,15 @@ func (s *State) availableAfter() Time {
 }
 
 // restoreRestored takes the piece over that Pieces made.
-func (s *State) restoreRestored(r *Restored) error {
+func (t *turn) restoreRestored(r *Restored) error {
 	switch {
-	case s.restored != nil:
+	case t.restored != nil:
 		return fmt.Errorf("snapshot says twice that it was restored")
 	case r.Base == 0 || r.Base%restoredStep != 0 || r.Base > uint64(leasehold.MaxToken)-restoredStep:
 		return fmt.Errorf("snapshot was restored with tokens above %d, which cannot be", r.Base)
 	case r.Quarantine < 0 || r.Until < 0 || r.Over && (r.Space != "" || r.Path != ""):
 		return fmt.Errorf("snapshot was restored with a quarantine that cannot be")
 	}
-	s.setRestored(r)
+	t.setRestored(r)
 	return nil
 }

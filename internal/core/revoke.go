@@ -32,11 +32,11 @@ type Loss struct {
 const revokedReason = "access revoked"
 
 // loses begins to end what those have who lose a role by a change, or says why that cannot be now.
-func (s *State) loses(c *ChangeAccess, changed *access.Policy, tokens []string) *leasehold.Error {
-	losses := s.policy.Losses(changed, slices.Concat(tokens, (&access.Items{Tokens: c.Put.Tokens}).Keys().Tokens))
-	s.work.take(len(losses) / perUnit)
+func (t *turn) loses(c *ChangeAccess, changed *access.Policy, tokens []string) *leasehold.Error {
+	losses := t.policy.Losses(changed, slices.Concat(tokens, (&access.Items{Tokens: c.Put.Tokens}).Keys().Tokens))
+	t.work.take(len(losses) / perUnit)
 	pending := 0
-	s.revocations.Scan(func(_ uint64, r *Revocation) bool {
+	t.revocations.Scan(func(_ uint64, r *Revocation) bool {
 		pending += len(r.losses)
 		return true
 	})
@@ -50,43 +50,43 @@ func (s *State) loses(c *ChangeAccess, changed *access.Policy, tokens []string) 
 		return refuse(leasehold.Unavailable, "leases are still being ended because of earlier changes: try again in a "+
 			"moment").Err
 	}
-	last, _, _ := s.revocations.Max()
-	s.revocations.Set(last+1, &Revocation{Order: last + 1, By: s.changer(c), losses: losses})
+	last, _, _ := t.revocations.Max()
+	t.revocations.Set(last+1, &Revocation{Order: last + 1, By: t.changer(c), losses: losses})
 	return nil
 }
 
 // changer returns who changes access.
-func (s *State) changer(c *ChangeAccess) string {
-	if s.asker != nil {
-		return s.asker.Principal
+func (t *turn) changer(c *ChangeAccess) string {
+	if t.asker != nil {
+		return t.asker.Principal
 	}
 	return c.By
 }
 
 // doRevocation looks at some of the claims that the first revocation has not come to. It reports whether there was one.
-func (s *State) doRevocation() bool {
-	_, r, ok := s.revocations.Min()
+func (t *turn) doRevocation() bool {
+	_, r, ok := t.revocations.Min()
 	if !ok {
 		return false
 	}
 	at := *r
 	for range choreStep {
-		if s.work.spent() {
+		if t.work.spent() {
 			break
 		}
-		s.work.take(lookCost)
-		if !s.step(&at) {
-			s.revocations.Delete(at.Order)
+		t.work.take(lookCost)
+		if !t.step(&at) {
+			t.revocations.Delete(at.Order)
 			return true
 		}
 	}
-	s.revocations.Set(at.Order, &at)
+	t.revocations.Set(at.Order, &at)
 	return true
 }
 
 // step goes on to the next claim that somebody owns, or to the next namespace. It reports whether there was any.
-func (s *State) step(at *Revocation) (more bool) {
-	if sp := s.space(at.Space); sp != nil {
+func (t *turn) step(at *Revocation) (more bool) {
+	if sp := t.space(at.Space); sp != nil {
 		var id string
 		var owner *access.Owner
 		sp.claimOwners.Ascend(at.ID+"\x00", func(key string, o *access.Owner) bool {
@@ -95,39 +95,39 @@ func (s *State) step(at *Revocation) (more bool) {
 		})
 		if owner != nil {
 			at.ID = id
-			s.revoke(sp, id, owner, at)
+			t.revoke(sp, id, owner, at)
 			return true
 		}
 	}
 	at.ID = ""
-	at.Space, more = s.spaceAfter(at.Space)
+	at.Space, more = t.spaceAfter(at.Space)
 	return more
 }
 
 // revoke ends a claim if its owner lost the right to it.
-func (s *State) revoke(sp *space, id string, owner *access.Owner, r *Revocation) {
+func (t *turn) revoke(sp *space, id string, owner *access.Owner, r *Revocation) {
 	path := ""
 	if claim, ok := sp.claims.Get(id); ok {
 		path = claim.Resource
 	}
 	met, looked := r.losses.Meet(owner, sp.name, path)
-	s.work.take(looked / perUnit)
+	t.work.take(looked / perUnit)
 	if !met {
 		return
 	}
-	keeps, looked := s.policy.MayKeep(owner, sp.name, path)
-	s.work.take(looked / perUnit)
+	keeps, looked := t.policy.MayKeep(owner, sp.name, path)
+	t.work.take(looked / perUnit)
 	if keeps {
 		return
 	}
-	claim := s.touch(sp, id)
+	claim := t.touch(sp, id)
 	command := &Break{Namespace: sp.name, ID: id, By: r.By, Reason: revokedReason}
 	switch {
 	case claim == nil: // it was over
 	case claim.waiting():
-		s.breakWaiter(sp, claim, command)
+		t.breakWaiter(sp, claim, command)
 	default:
-		s.breakOne(sp, claim, command)
+		t.breakOne(sp, claim, command)
 	}
 }
 
@@ -147,8 +147,8 @@ func (s *State) revocationPieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
-func (s *State) restoreRevocation(r *Revocation) error {
-	if _, twice := s.revocations.Set(r.Order, r); twice || s.policy == nil {
+func (t *turn) restoreRevocation(r *Revocation) error {
+	if _, twice := t.revocations.Set(r.Order, r); twice || t.policy == nil {
 		return fmt.Errorf("snapshot has revocation %d twice, or without a policy", r.Order)
 	}
 	return nil

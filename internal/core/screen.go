@@ -18,33 +18,33 @@ const (
 )
 
 // sees reports whether the asker may know about a claim.
-func (s *State) sees(sp *space, id, path string) bool {
-	if s.permit == nil {
+func (l *look) sees(sp *space, id, path string) bool {
+	if l.permit == nil {
 		return true
 	}
 	owner := sp.claimOwner(id)
 	if ended, ok := sp.ended.Get(id); ok {
 		owner = ended.Owner
 	}
-	return s.permit.May(access.Read, sp.name, path, owner) || owner != nil && s.permit.Owns(owner)
+	return l.permit.May(access.Read, sp.name, path, owner) || owner != nil && l.permit.Owns(owner)
 }
 
 // nameOf returns a holder as the asker may know it.
-func (s *State) nameOf(sp *space, c *Claim) string {
-	if s.sees(sp, c.ID, c.Resource) {
+func (l *look) nameOf(sp *space, c *Claim) string {
+	if l.sees(sp, c.ID, c.Resource) {
 		return c.Holder
 	}
 	return somebody
 }
 
 // seesAll reports whether the asker may know all that is in the way on a resource.
-func (s *State) seesAll(sp *space, r *Resource) bool {
+func (l *look) seesAll(sp *space, r *Resource) bool {
 	switch {
-	case s.permit == nil || s.permit.May(access.Read, sp.name, r.Path, nil):
+	case l.permit == nil || l.permit.May(access.Read, sp.name, r.Path, nil):
 		return true
-	case r.held() && r.Waiting == 0 && r.sharers() <= 1 && len(r.more().resting(s.now)) == 0:
+	case r.held() && r.Waiting == 0 && r.sharers() <= 1 && len(r.more().resting(l.now)) == 0:
 		senior := sp.senior(r)
-		return s.sees(sp, senior.ID, r.Path)
+		return l.sees(sp, senior.ID, r.Path)
 	}
 	return false
 }
@@ -66,10 +66,10 @@ func (s *State) heldUnseen(sp *space, r *Resource, position int) Answer {
 }
 
 // cycleSeen is a cycle as the asker may know it. Its own first step it knows.
-func (s *State) cycleSeen(sp *space, cycle []leasehold.Wait) *leasehold.Error {
-	if s.permit != nil {
+func (l *look) cycleSeen(sp *space, cycle []leasehold.Wait) *leasehold.Error {
+	if l.permit != nil {
 		for i := range cycle[1:] {
-			if w := &cycle[1+i]; !s.permit.May(access.Read, sp.name, w.Resource, nil) {
+			if w := &cycle[1+i]; !l.permit.May(access.Read, sp.name, w.Resource, nil) {
 				*w = leasehold.Wait{Holder: anotherParty}
 			}
 		}
@@ -80,16 +80,16 @@ func (s *State) cycleSeen(sp *space, cycle []leasehold.Wait) *leasehold.Error {
 
 // allowed leaves of the leases that a command would do something to those to which the asker may do it. It may be one
 // that may do so to its own only. missing is why one is left out; nil if it cannot be seen.
-func (s *State) allowedOf(v access.Verb, sp *space, claims []*Claim) (may []*Claim, missing *leasehold.Error) {
-	if s.permit == nil {
+func (l *look) allowedOf(v access.Verb, sp *space, claims []*Claim) (may []*Claim, missing *leasehold.Error) {
+	if l.permit == nil {
 		return claims, nil
 	}
 	for _, c := range claims {
 		switch {
-		case s.permit.May(v, sp.name, c.Resource, sp.claimOwner(c.ID)):
+		case l.permit.May(v, sp.name, c.Resource, sp.claimOwner(c.ID)):
 			may = append(may, c)
-		case s.sees(sp, c.ID, c.Resource):
-			missing = s.deny(v, sp.name, c.Resource)
+		case l.sees(sp, c.ID, c.Resource):
+			missing = l.deny(v, sp.name, c.Resource)
 		}
 	}
 	return may, missing

@@ -11,98 +11,98 @@ import (
 
 // openSession begins a session. The client proposes the id, so that a retry finds the session
 // that the first try opened instead of leaving two.
-func (s *State) openSession(c *OpenSession) Answer {
-	sp, failure := s.makeSpace(c.Namespace)
+func (t *turn) openSession(c *OpenSession) Answer {
+	sp, failure := t.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	if session := s.liveSession(sp, c.ID); session != nil {
+	if session := t.liveSession(sp, c.ID); session != nil {
 		if session.TTL != c.TTL {
 			return refuse(leasehold.Refused, "session %q is open already with ttl %v: choose another id", c.ID,
 				session.TTL)
 		}
-		return s.sessionAnswer(sp, session)
+		return t.sessionAnswer(sp, session)
 	}
 	// An id that has ended is not used again while anybody may still remember it: a late
 	// renewal must not extend somebody else's session.
 	if _, ended := sp.endedSessions.Get(c.ID); ended || sp.left(c.ID) != nil {
-		return s.noSession(sp, c.ID)
+		return t.noSession(sp, c.ID)
 	}
-	if failure := s.roomForSession(); failure != nil {
+	if failure := t.roomForSession(); failure != nil {
 		return Answer{Err: failure}
 	}
-	if failure := s.withinQuotas(c.Namespace, tally{sessions: 1}); failure != nil {
+	if failure := t.withinQuotas(c.Namespace, tally{sessions: 1}); failure != nil {
 		return Answer{Err: failure}
 	}
-	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.Add(c.TTL),
-		Owner: s.permit.OwnerOf(access.Acquire, c.Namespace, "", "")}
+	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: t.wall, Expires: t.now.Add(c.TTL),
+		Owner: t.permit.OwnerOf(access.Acquire, c.Namespace, "", "")}
 	session.timer = newTimer(dueSession, sp, c.ID)
-	s.putSession(sp, session)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires),
+	t.putSession(sp, session)
+	t.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: t.moment(session.Expires),
 		Owner: session.Owner})
-	return s.sessionAnswer(sp, session)
+	return t.sessionAnswer(sp, session)
 }
 
 // renewSession extends a session. Like a renewal of a lease it leaves no event and no revision.
-func (s *State) renewSession(c *RenewSession) Answer {
-	sp := s.space(c.Namespace)
-	session := s.liveSession(sp, c.ID)
+func (t *turn) renewSession(c *RenewSession) Answer {
+	sp := t.space(c.Namespace)
+	session := t.liveSession(sp, c.ID)
 	if session == nil {
-		return s.noSession(sp, c.ID)
+		return t.noSession(sp, c.ID)
 	}
-	return s.sessionAnswer(sp, s.extend(sp, session))
+	return t.sessionAnswer(sp, t.extend(sp, session))
 }
 
 // extend makes a live session last for its TTL from now. Nothing that is bound to it has to be
 // touched, however much that is: each claim asks its session when it ends.
-func (s *State) extend(sp *space, session *Session) *Session {
+func (t *turn) extend(sp *space, session *Session) *Session {
 	longer := *session
-	longer.Gap = max(longer.Gap, s.gap(session.TTL, session.Expires))
-	longer.Expires = s.now.Add(session.TTL)
-	s.putSession(sp, &longer)
+	longer.Gap = max(longer.Gap, t.gap(session.TTL, session.Expires))
+	longer.Expires = t.now.Add(session.TTL)
+	t.putSession(sp, &longer)
 	sp.moveLapse(session.lapse(), longer.lapse())
-	s.lateSession(sp, session, &longer)
+	t.lateSession(sp, session, &longer)
 	return &longer
 }
 
-func (s *State) putSession(sp *space, session *Session) {
-	s.due.Set(session.timer, session.Expires)
+func (t *turn) putSession(sp *space, session *Session) {
+	t.due.Set(session.timer, session.Expires)
 	if _, known := sp.sessions.Set(session.ID, session); !known {
-		s.totals.sessions++
-		s.tallies.add(session.Owner, tally{sessions: 1})
+		t.totals.sessions++
+		t.tallies.add(session.Owner, tally{sessions: 1})
 	}
 }
 
 // closeSession ends a session at the wish of its client: a clean end for all its leases, unless
 // the client speaks for a holder that died without one.
-func (s *State) closeSession(c *CloseSession) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) closeSession(c *CloseSession) Answer {
+	sp := t.space(c.Namespace)
 	how := leasehold.SessionClosed
 	if c.Abandon {
 		how = leasehold.Abandoned
 	}
-	session := s.liveSession(sp, c.ID)
+	session := t.liveSession(sp, c.ID)
 	if session == nil {
 		if sp != nil {
 			if ended, ok := sp.endedSessions.Get(c.ID); ok && ended.How == how {
 				return Answer{} // closed by an earlier try
 			}
 		}
-		return s.noSession(sp, c.ID)
+		return t.noSession(sp, c.ID)
 	}
-	s.endSession(sp, session, how)
+	t.endSession(sp, session, how)
 	return Answer{}
 }
 
 // liveSession returns a session that is not over at the stamp. One that is over
 // ends here and now.
-func (s *State) liveSession(sp *space, id string) *Session {
+func (t *turn) liveSession(sp *space, id string) *Session {
 	if sp == nil {
 		return nil
 	}
 	session, ok := sp.sessions.Get(id)
-	if ok && session.Expires <= s.now {
-		s.endSession(sp, session, leasehold.SessionExpired)
+	if ok && session.Expires <= t.now {
+		t.endSession(sp, session, leasehold.SessionExpired)
 		return nil
 	}
 	return session
@@ -128,27 +128,26 @@ func lostSession(id string, how leasehold.How) Answer {
 // endSession ends a session, and with it all that is bound to it, at the same moment. It
 // collects as much of that as the entry may do and leaves the rest as a chore; what is not
 // collected yet is over nevertheless, and every command sees it so.
-func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
-	at := s.now
+func (t *turn) endSession(sp *space, session *Session, how leasehold.How) {
+	at := t.now
 	if how == leasehold.SessionExpired {
 		at = session.Expires
 	}
-	s.ends++
-	s.work.take(endCost)
+	t.work.take(endCost)
 	sp.sessions.Delete(session.ID)
 	sp.moveLapse(session.lapse(), lapse{})
-	s.totals.sessions--
-	s.tallies.add(session.Owner, tally{sessions: -1})
-	s.due.Set(session.timer, 0)
-	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now, Owner: session.Owner})
-	s.forgetRequests(sp, session.ID)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID, Owner: session.Owner})
+	t.totals.sessions--
+	t.tallies.add(session.Owner, tally{sessions: -1})
+	t.due.Set(session.timer, 0)
+	t.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: t.now, Owner: session.Owner})
+	t.forgetRequests(sp, session.ID)
+	t.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID, Owner: session.Owner})
 	// The chore comes first, because from here on it is what knows how the session ended:
 	// see left.
-	s.looked = btree.Set[string]{}
-	s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
+	t.looked = btree.Set[string]{}
+	t.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
 		Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
-	s.collect(sp, session.ID, math.MaxInt)
+	t.collect(sp, session.ID, math.MaxInt)
 }
 
 // firstBound returns the first of what is bound to a session; empty if there is nothing.

@@ -62,8 +62,8 @@ func (s *State) overByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) 
 
 // settleClaim ends a claim that is over at the stamp, by whatever ended it first,
 // and reports whether it did.
-func (s *State) settleClaim(sp *space, claim *Claim) bool {
-	at, how, over := s.over(sp, claim)
+func (t *turn) settleClaim(sp *space, claim *Claim) bool {
+	at, how, over := t.over(sp, claim)
 	if !over {
 		return false
 	}
@@ -72,39 +72,39 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	// The claim is only the first that anybody looked at. The session ends as a whole, in one
 	// entry, or a reader could see half of it.
 	case how == leasehold.SessionExpired && alive:
-		s.endSession(sp, session, how)
+		t.endSession(sp, session, how)
 		if still, ok := sp.claims.Get(claim.ID); ok { // there is too much bound to the session
-			s.endLeft(sp, still)
+			t.endLeft(sp, still)
 		}
 	case !alive && sp.left(claim.Session) != nil:
-		s.endLeft(sp, claim)
+		t.endLeft(sp, claim)
 	default:
-		s.finish(sp, s.dismissed(claim, how), end{how: how, at: at})
+		t.finish(sp, t.dismissed(claim, how), end{how: how, at: at})
 	}
 	return true
 }
 
 // settle ends what is over on a resource at the stamp, grants what is free then to the first
 // live waiters, and returns the resource; nil if nothing is known of it.
-func (s *State) settle(sp *space, path string) *Resource {
-	p := s.pattern(path)
+func (t *turn) settle(sp *space, path string) *Resource {
+	p := t.pattern(path)
 	if p != nil {
-		s.settleArea(sp, p)
+		t.settleArea(sp, p)
 	}
 	r, ok := sp.resources.Get(path)
 	if !ok {
 		return nil
 	}
 	if sp.waitsForTasks(path) {
-		s.passTime()
+		t.passTime()
 	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
-		s.settleClaim(sp, claim)
-	} else if !s.settleSharers(sp, r) && !s.calmPool(sp, path) && p == nil {
+		t.settleClaim(sp, claim)
+	} else if !t.settleSharers(sp, r) && !t.calmPool(sp, path) && p == nil {
 		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
 		// still have run out by time, and no claim says so: look at the queue anyway. In an area, time
 		// has done all that was due.
-		s.stirUp(stirring{space: sp, path: path, still: true})
+		t.stirUp(stirring{space: sp, path: path, still: true})
 	}
 	r, _ = sp.resources.Get(path)
 	return r
@@ -117,23 +117,23 @@ func (s *State) settle(sp *space, path string) *Resource {
 // happens to have in memory, and all nodes must count the same; what it ends is counted. If
 // that would be too much for the entry, it ends a part and sets unsettled. While a session is
 // collected all nodes look, once in an entry, and it is counted.
-func (s *State) settleSharers(sp *space, r *Resource) bool {
-	if r.sharers() == 0 || s.collected(sp, r) {
+func (t *turn) settleSharers(sp *space, r *Resource) bool {
+	if r.sharers() == 0 || t.collected(sp, r) {
 		return false
 	}
 	var over []*Claim
 	var soonest Shares
-	all, most := true, s.work.left()/endCost
+	all, most := true, t.work.left()/endCost
 	sp.holders(r, func(c *Claim) bool {
 		// A lease that is over is only listed here: ending it changes the very tree that is
 		// being walked.
-		if _, _, ended := s.over(sp, c); ended {
+		if _, _, ended := t.over(sp, c); ended {
 			if all = len(over) < most; !all {
 				return false
 			}
 			over = append(over, c)
 		} else {
-			soonest.hasten(s.deadlineOf(sp, c))
+			soonest.hasten(t.deadlineOf(sp, c))
 		}
 		return true
 	})
@@ -147,17 +147,17 @@ func (s *State) settleSharers(sp *space, r *Resource) bool {
 		sp.resources.Set(r.Path, &later)
 	}
 	if sp.leaving() {
-		s.work.take(r.sharers() / sharersPerUnit)
+		t.work.take(r.sharers() / sharersPerUnit)
 		if all {
-			s.settled(sp, r.Path)
+			t.settled(sp, r.Path)
 		}
 	}
 	for _, c := range over {
 		if _, still := sp.claims.Get(c.ID); still { // another's session may have taken it
-			s.settleClaim(sp, c)
+			t.settleClaim(sp, c)
 		}
 	}
-	s.unsettled = s.unsettled || !all
+	t.unsettled = t.unsettled || !all
 	return len(over) > 0
 }
 
@@ -166,8 +166,8 @@ const sharersPerUnit = 8
 
 // settled notes that of those who share a resource nobody is over whom this entry has not ended, until another session
 // leaves something behind.
-func (s *State) settled(sp *space, path string) {
-	s.looked.Insert(lookedKey(sp, path))
+func (t *turn) settled(sp *space, path string) {
+	t.looked.Insert(lookedKey(sp, path))
 }
 
 func lookedKey(sp *space, path string) string {
@@ -176,14 +176,14 @@ func lookedKey(sp *space, path string) string {
 
 // collected reports whether none of those who share a resource can be over at the stamp. A
 // session that is still being collected is a reason to look, whatever the deadlines say.
-func (s *State) collected(sp *space, r *Resource) bool {
+func (t *turn) collected(sp *space, r *Resource) bool {
 	soonest := r.more().shares().soonest
-	return (soonest == 0 || soonest > s.now || s.calm()) && (!sp.leaving() || s.looked.Contains(lookedKey(sp, r.Path)))
+	return (soonest == 0 || soonest > t.now || t.calm()) && (!sp.leaving() || t.looked.Contains(lookedKey(sp, r.Path)))
 }
 
 // touch returns the claim of an id after what is over at the stamp has ended, and
 // nil if it is gone.
-func (s *State) touch(sp *space, id string) *Claim {
+func (t *turn) touch(sp *space, id string) *Claim {
 	if sp == nil {
 		return nil
 	}
@@ -193,15 +193,15 @@ func (s *State) touch(sp *space, id string) *Claim {
 	}
 	if claim.waiting() {
 		// Its turn may have come: only the resource tells.
-		for _, c := range s.together(sp, claim) {
-			s.settle(sp, c.Resource)
+		for _, c := range t.together(sp, claim) {
+			t.settle(sp, c.Resource)
 		}
 		claim, ok = sp.claims.Get(id)
 		if !ok {
 			return nil
 		}
 	}
-	if !s.plants(RenewRevives) && s.settleClaim(sp, claim) {
+	if !t.plants(RenewRevives) && t.settleClaim(sp, claim) {
 		return nil
 	}
 	return claim

@@ -32,7 +32,7 @@ func holdKey(namespace string, token leasehold.Token) string {
 }
 
 // noteShare notes what a hold that is over had of a pool.
-func (s *State) noteShare(sp *space, c *Claim) {
+func (t *turn) noteShare(sp *space, c *Claim) {
 	if !sp.pools.Has(c.Resource) {
 		return
 	}
@@ -51,8 +51,8 @@ func (s *State) noteShare(sp *space, c *Claim) {
 			share.Hosts = slices.Insert(share.Hosts, at, leasehold.HostUnits{Host: u.Host, Units: 1})
 		}
 	})
-	if s.shares.byHold == nil {
-		s.shares.byHold = new(btree.Map[string, leasehold.Share])
+	if t.shares.byHold == nil {
+		t.shares.byHold = new(btree.Map[string, leasehold.Share])
 	}
-	s.shares.byHold.Set(holdKey(sp.name, c.Token), share)
+	t.shares.byHold.Set(holdKey(sp.name, c.Token), share)
 }

@@ -87,15 +87,15 @@ func (sp *space) capacity(path string, r *Resource, d leasehold.Definition) int 
 // fits reports whether a number of slots of a resource are free, waiters aside. said is the
 // capacity that counts if nobody has set one: slots may rest although all who shared them, and
 // agreed on their number, are gone.
-func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
+func (l *look) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if r.Claim != "" {
 		return false
 	}
-	resting, all := r.rests(s.now)
-	if s.plants(Oversubscribe) {
+	resting, all := r.rests(l.now)
+	if l.plants(Oversubscribe) {
 		resting = 0
 	}
-	kept, keptAll := s.kept(sp, r.Path)
+	kept, keptAll := l.kept(sp, r.Path)
 	resting += kept
 	switch {
 	case all || keptAll:
@@ -113,7 +113,7 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 }
 
 // settleCapacity records the number of slots that the first who shares a resource names.
-func (s *State) settleCapacity(sp *space, item Item) {
+func (t *turn) settleCapacity(sp *space, item Item) {
 	if item.Slots == 0 {
 		return
 	}
@@ -137,10 +137,10 @@ func (s *State) settleCapacity(sp *space, item Item) {
 }
 
 // occupy records on a resource that a lease has it, and gives the lease its units.
-func (s *State) occupy(sp *space, r *Resource, c *Claim) {
+func (t *turn) occupy(sp *space, r *Resource, c *Claim) {
 	more := r.more()
 	rested := len(more.Rests)
-	more.Rests = more.resting(s.now)
+	more.Rests = more.resting(t.now)
 	d := sp.definition(r.Path)
 	if c.Slots == 0 {
 		r.Claim = c.ID
@@ -156,25 +156,25 @@ func (s *State) occupy(sp *space, r *Resource, c *Claim) {
 	}
 	shares := more.shares()
 	if c.Slots != 0 {
-		s.join(sp, &shares, c)
+		t.join(sp, &shares, c)
 	}
 	if len(d.Units) > 0 {
 		shares.Units = named(shares.Units, d.Units)
-		s.assign(&shares, more.Rests, c)
+		t.assign(&shares, more.Rests, c)
 	}
 	if sp.isPart(r.Path, c.Slots) {
-		s.takeUnits(sp, c)
+		t.takeUnits(sp, c)
 	}
 	more.Shares = &shares
 	r.setMore(more)
 }
 
 // join counts a lease on some slots.
-func (s *State) join(sp *space, shares *Shares, c *Claim) {
+func (t *turn) join(sp *space, shares *Shares, c *Claim) {
 	sp.sharers.Set(sharer{c.Resource, c.Token, c.ID})
 	shares.used += int(c.Slots)
 	shares.holders++
-	shares.hasten(s.deadlineOf(sp, c))
+	shares.hasten(t.deadlineOf(sp, c))
 }
 
 // hasten records that a lease may end at a moment. It only ever moves soonest forward: a
@@ -186,11 +186,11 @@ func (shares *Shares) hasten(at Time) {
 }
 
 // vacate takes a lease that ends off its resource.
-func (s *State) vacate(sp *space, r *Resource, more *More, c *Claim) {
+func (t *turn) vacate(sp *space, r *Resource, more *More, c *Claim) {
 	if c.Slots == 0 {
 		r.Claim = ""
 	}
-	s.giveUnits(sp, c)
+	t.giveUnits(sp, c)
 	if more.Shares == nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (s *State) vacate(sp *space, r *Resource, more *More, c *Claim) {
 		shares.Units = slices.Clone(shares.Units)
 		for i := range shares.Units {
 			if shares.Units[i].lease == c.ID {
-				shares.Units[i].lease, shares.Units[i].Freed = "", s.now
+				shares.Units[i].lease, shares.Units[i].Freed = "", t.now
 			}
 		}
 		shares.Units = named(shares.Units, sp.definition(r.Path).Units)

@@ -191,6 +191,7 @@ func (s *State) eventPieces(yield func(Piece) bool) (more bool) {
 // they must not be changed afterwards.
 func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 	s := New()
+	t := s.begin()
 	begun := false
 	for r, err := range pieces {
 		if err != nil {
@@ -202,141 +203,141 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 			return nil, fmt.Errorf("snapshot has its head in the wrong place")
 		}
 		begun = true
-		if err := s.restore(r); err != nil {
+		if err := t.restore(r); err != nil {
 			return nil, err
 		}
 	}
 	if !begun {
 		return nil, fmt.Errorf("snapshot is empty")
 	}
-	s.indexPatterns()
+	t.indexPatterns()
 	return s, s.allLinked()
 }
 
 // restore takes over one piece: those of the whole state itself, the others by restoreIn.
-func (s *State) restore(r Piece) error {
+func (t *turn) restore(r Piece) error {
 	switch v := r.Value.(type) {
 	case *Head:
-		s.now, s.wall, s.lead, s.idleSeq, s.level = v.Now, v.Wall, v.Lead, v.IdleSeq, v.Level
-		return s.alarms.restore(v)
+		t.now, t.wall, t.lead, t.idleSeq, t.level = v.Now, v.Wall, v.Lead, v.IdleSeq, v.Level
+		return t.alarms.restore(v)
 	case *Restored:
-		return s.restoreRestored(v)
+		return t.restoreRestored(v)
 	case *Totals:
-		return s.restoreTotals(v)
+		return t.restoreTotals(v)
 	case *Calendar:
-		return s.restoreCalendar(v)
+		return t.restoreCalendar(v)
 	case *Revocation:
-		return s.restoreRevocation(v)
+		return t.restoreRevocation(v)
 	case *Withdrawal:
-		return s.restoreWithdrawal(v)
+		return t.restoreWithdrawal(v)
 	case *Loss:
-		return s.restoreLoss(v)
+		return t.restoreLoss(v)
 	case *SpaceHead:
 		sp := newSpace(r.Space)
 		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals
 		sp.lost, sp.changed = position{v.LostRevision, v.LostN}, v.Changed
-		s.spaces.Set(r.Space, sp)
+		t.spaces.Set(r.Space, sp)
 		return nil
 	}
-	if s.restorePolicy(r.Value) {
+	if t.restorePolicy(r.Value) {
 		return nil
 	}
-	sp := s.space(r.Space)
+	sp := t.space(r.Space)
 	if sp == nil {
 		return fmt.Errorf("snapshot names namespace %q before its head", r.Space)
 	}
-	return s.restoreIn(sp, r.Value)
+	return t.restoreIn(sp, r.Value)
 }
 
 // restoreIn takes over what belongs to a namespace.
-func (s *State) restoreIn(sp *space, value any) error {
+func (t *turn) restoreIn(sp *space, value any) error {
 	switch v := value.(type) {
 	case *leasehold.Definition:
 		if _, twice := sp.definitions.Get(v.Path); twice {
 			return fmt.Errorf("snapshot has the definition of %q twice", v.Path)
 		}
-		s.setDefinition(sp, v)
+		t.setDefinition(sp, v)
 	case *Session:
 		// They are counted again as the claims and records come.
 		v.Claims, v.records = 0, 0
 		v.timer = newTimer(dueSession, sp, v.ID)
-		s.putSession(sp, v)
+		t.putSession(sp, v)
 	case *Mark:
-		return s.restoreMark(sp, v)
+		return t.restoreMark(sp, v)
 	case *Chore:
-		return s.restoreChore(sp, v)
+		return t.restoreChore(sp, v)
 	case *Resource:
-		return s.restoreResource(sp, v)
+		return t.restoreResource(sp, v)
 	case *Kind:
-		return s.restoreKind(sp, v)
+		return t.restoreKind(sp, v)
 	case *pool.Unit, *UnitUse, *Calm:
 		return restorePool(sp, v)
 	case *Alarm:
-		return s.restoreAlarm(sp, v)
+		return t.restoreAlarm(sp, v)
 	case *Claim:
-		return s.restoreClaim(sp, v)
+		return t.restoreClaim(sp, v)
 	case *leasehold.Record:
-		return s.restoreRecord(sp, v)
+		return t.restoreRecord(sp, v)
 	case *Shelf:
-		return s.restoreShelf(sp, v)
+		return t.restoreShelf(sp, v)
 	case *leasehold.Version:
-		return s.records.RestoreVersion(&sp.records, v)
+		return t.records.RestoreVersion(&sp.records, v)
 	case *Mirror:
-		return s.restoreMirror(sp, v)
+		return t.restoreMirror(sp, v)
 	case *ClaimOwner:
-		return s.restoreClaimOwner(sp, v)
+		return t.restoreClaimOwner(sp, v)
 	case *RecordOwner:
-		return s.restoreRecordOwner(sp, v)
+		return t.restoreRecordOwner(sp, v)
 	// The order of the pieces is the order of forgetting: tombstone counts it anew.
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
 		}
-		s.tombstone(sp, v)
+		t.tombstone(sp, v)
 	case *EndedSession:
 		if _, twice := sp.endedSessions.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of session %q twice", v.ID)
 		}
-		s.tombstoneSession(sp, v)
+		t.tombstoneSession(sp, v)
 	case *Outcome:
 		if _, twice := sp.outcomes.Get(v.Key); twice || v.Key == "" {
 			return fmt.Errorf("snapshot has the outcome %q twice, or without a key", v.Key)
 		}
 		sp.outcomes.Set(v.Key, v)
 		if v.Key[0] == 'k' || v.Key[0] == keyOfPrincipal {
-			s.pushOutcome(sp, v.Key, v.At)
+			t.pushOutcome(sp, v.Key, v.At)
 		}
 	case *leasehold.Event:
-		s.record(sp, v)
+		t.record(sp, v)
 	default:
-		return s.restorePlanned(sp, value)
+		return t.restorePlanned(sp, value)
 	}
 	return nil
 }
 
-func (s *State) restoreShelf(sp *space, v *Shelf) error {
-	if err := s.records.RestoreShelf(&sp.records, v); err != nil {
+func (t *turn) restoreShelf(sp *space, v *Shelf) error {
+	if err := t.records.RestoreShelf(&sp.records, v); err != nil {
 		return err
 	}
-	s.timeShelf(sp, v.Path)
+	t.timeShelf(sp, v.Path)
 	return nil
 }
 
 // restoreResource takes over a resource with the accounts that setResource keeps. It does not
 // call setResource: the claims come later, so a resource that is shared would be taken for
 // idle.
-func (s *State) restoreResource(sp *space, r *Resource) error {
+func (t *turn) restoreResource(sp *space, r *Resource) error {
 	if u := r.more().Usual; u != nil {
 		if err := u.WellFormed(); err != nil {
 			return fmt.Errorf("snapshot has resource %q with what was never learned: %w", r.Path, err)
 		}
 	}
 	if r.Idle != 0 {
-		s.idle.Set(r.Idle, place{sp.name, r.Path})
+		t.idle.Set(r.Idle, place{sp.name, r.Path})
 	}
 	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path)) {
 		r.timer = newTimer(dueResource, sp, r.Path)
-		s.due.Set(r.timer, at)
+		t.due.Set(r.timer, at)
 	}
 	sp.resources.Set(r.Path, r)
 	sp.placeTask(r.Path)
@@ -345,14 +346,14 @@ func (s *State) restoreResource(sp *space, r *Resource) error {
 
 // restoreAlarm takes over an alarm. The order of alarms is part of the state, since it decides
 // which of them goes first when there are too many.
-func (s *State) restoreAlarm(sp *space, a *Alarm) error {
+func (t *turn) restoreAlarm(sp *space, a *Alarm) error {
 	a.filed = a.key()
 	_, twice := sp.alarms.Get(a.filed)
 	_, order := sp.alarmOrder.Get(a.Order)
-	if twice || order || a.Order > s.alarms.order {
+	if twice || order || a.Order > t.alarms.order {
 		return fmt.Errorf("snapshot has the alarm %v on %q twice, or out of order", a.Kind, a.Resource)
 	}
-	s.fileAlarm(sp, a)
+	t.fileAlarm(sp, a)
 	return nil
 }
 
@@ -367,7 +368,7 @@ func (a *alarms) restore(h *Head) error {
 
 // restoreClaim takes over a lease or a waiter, and refuses one that contradicts what was read
 // before it.
-func (s *State) restoreClaim(sp *space, c *Claim) error {
+func (t *turn) restoreClaim(sp *space, c *Claim) error {
 	r, ok := sp.resources.Get(c.Resource)
 	if !ok {
 		return fmt.Errorf("snapshot has lease %q on %q, which is not there", c.ID, c.Resource)
@@ -388,17 +389,17 @@ func (s *State) restoreClaim(sp *space, c *Claim) error {
 		}
 		sp.bound.Set(binding{c.Session, c.ID})
 	}
-	if err := s.restoreShare(sp, r, c); err != nil {
+	if err := t.restoreShare(sp, r, c); err != nil {
 		return err
 	}
 	sp.placeTask(c.Resource)
-	s.put(sp, c)
+	t.put(sp, c)
 	return nil
 }
 
 // restoreShare counts a lease on slots, and gives units back to the lease that has
 // them. Nobody else has seen the resource yet.
-func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
+func (t *turn) restoreShare(sp *space, r *Resource, c *Claim) error {
 	if c.waiting() {
 		return nil
 	}
@@ -407,7 +408,7 @@ func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
 		if !shared {
 			return fmt.Errorf("snapshot has lease %q on slots of %q, which has none", c.ID, c.Resource)
 		}
-		s.join(sp, r.More.Shares, c)
+		t.join(sp, r.More.Shares, c)
 	}
 	for _, name := range c.terms().Units {
 		if restoreUnitOf(sp, c, name) {

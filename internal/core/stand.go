@@ -18,8 +18,8 @@ func (sp *space) stands(path string) bool {
 
 // mayStand reports whether a record may stand for the holder of a resource: the asker may see who that is, and there is
 // no mirror. A caller that may not see it can still put the record, which then shows no holder.
-func (s *State) mayStand(sp *space, path string) bool {
-	return sp.mirrored(path) == "" && (s.permit == nil || s.permit.May(access.Read, sp.name, path, nil))
+func (l *look) mayStand(sp *space, path string) bool {
+	return sp.mirrored(path) == "" && (l.permit == nil || l.permit.May(access.Read, sp.name, path, nil))
 }
 
 // standDown forgets that a record stood for the holders of a resource.
@@ -33,31 +33,31 @@ func (sp *space) standDown(path string) {
 // done at the end of the command: until then whatever was worked out about records stays true, and a record that the
 // command itself writes or deletes is written or deleted as if it stood for nobody.
 // Most resources have no such record.
-func (s *State) holderChanged(sp *space, path string) {
+func (t *turn) holderChanged(sp *space, path string) {
 	if sp.mirrors.Len() == 0 || !sp.stands(path) {
 		return
 	}
-	s.work.take(recordCost)
-	s.unshown = append(s.unshown, stirring{space: sp, path: path})
+	t.work.take(recordCost)
+	t.unshown = append(t.unshown, stirring{space: sp, path: path})
 }
 
 // showHolders lets records show the holders that the command gave the resources they stand for.
-func (s *State) showHolders() {
-	for _, at := range s.unshown {
-		s.showHolder(at.space, at.path)
+func (t *turn) showHolders() {
+	for _, at := range t.unshown {
+		t.showHolder(at.space, at.path)
 	}
-	s.unshown = s.unshown[:0]
+	t.unshown = t.unshown[:0]
 }
 
-func (s *State) showHolder(sp *space, path string) {
+func (t *turn) showHolder(sp *space, path string) {
 	holder := sp.unshownHolder(path)
 	if holder == nil {
 		return
 	}
 	shown := *holder
 	shown.setFace(&Face{Path: path, Stay: true, Made: true})
-	s.put(sp, &shown)
-	s.showByRecord(sp, &shown)
+	t.put(sp, &shown)
+	t.showByRecord(sp, &shown)
 }
 
 // unshownHolder returns the lease that the record of a path should show and does not; nil if there is none. A record
@@ -78,19 +78,19 @@ func (sp *space) unshownHolder(path string) *Claim {
 }
 
 // showByRecord links the record that stands for a lease to it.
-func (s *State) showByRecord(sp *space, c *Claim) {
+func (t *turn) showByRecord(sp *space, c *Claim) {
 	was, _ := sp.records.Get(c.Resource)
-	r := s.records.Link(&sp.records, was, c.ID, record.Stamp{Revision: s.reviseRecord(sp, was), Token: c.Token})
-	s.emit(sp, &leasehold.Event{
+	r := t.records.Link(&sp.records, was, c.ID, record.Stamp{Revision: t.reviseRecord(sp, was), Token: c.Token})
+	t.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: r.Token, Record: r, Previous: was, Holder: c.Holder,
 		Owner: sp.recordOwner(r.Path),
 	})
 }
 
 // changeFace lets the record of a lease that has another id or holder now follow it.
-func (s *State) changeFace(sp *space, was *Claim) {
-	s.endFace(sp, was, leasehold.IDChanged)
-	s.holderChanged(sp, was.Resource)
+func (t *turn) changeFace(sp *space, was *Claim) {
+	t.endFace(sp, was, leasehold.IDChanged)
+	t.holderChanged(sp, was.Resource)
 }
 
 // keepHolder lets a put without a link change what a record says, and not whom it shows, if that came without it: the

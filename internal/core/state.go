@@ -25,24 +25,24 @@ import (
 // changed in place but replaced by changed copies: that is what lets Freeze share them with a
 // snapshot that is written while Apply goes on.
 type State struct {
+	// What is in every snapshot, and what decides.
+
 	now  Time
 	wall int64 // Unix nanoseconds at the last stamp, for people to read; reservations are judged by date
 	lead Lead
 
 	level Level // by whose rules it decides
 
-	restored   *Restored // nil: it was never restored from a backup
-	quarantine *timer    // its end
+	restored *Restored // nil: it was never restored from a backup
 
 	spaces btree.Map[string, *space]
 
 	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
 	idleSeq uint64
 
-	caps      leasehold.Caps // those that were set
-	capsSet   bool           // a command did
-	totals    totals
-	rankings  [orders]ranking
+	caps    leasehold.Caps // those that were set
+	capsSet bool           // a command did
+
 	endingSeq uint64 // of the id that ended last
 	answerSeq uint64 // of the request outside sessions that was answered last
 	kindSeq   uint64 // of the kind that was learned of last
@@ -52,53 +52,43 @@ type State struct {
 		token    leasehold.Token // the largest of all namespaces that were forgotten
 		revision leasehold.Revision
 	}
-	forgot   []string // namespaces, by the entry that was applied last
-	sweeping []*space // that are looked at now, whether to forget them; room for the next
 
-	definitions int // how many there are in all namespaces
-	tasks       int // the same
-	alarms      alarms
+	alarms alarms
 
-	records record.Store // what is counted of those of all namespaces
-
-	policy  *access.Policy // who may do what; nil: everybody may do everything
-	former  *access.Policy // with FormerPolicy: the one before
-	tallies tallies        // what each principal has
-
+	policy      *access.Policy                 // who may do what; nil: everybody may do everything
 	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role
 	withdrawal  *Withdrawal                    // nil: everybody who waits may have what it waits for
 
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
-	date  reservation.Moment  // of the calendar, which never goes back while something is reserved
-	dates *btree.BTreeG[date] // when something happens to reservations
+	date reservation.Moment // of the calendar, which never goes back while something is reserved
 
-	due      timeline.Heap[dueThing]
-	sequence uint64 // of the command being applied; reports whether it has its revision yet
-	events   []*leasehold.Event
-	shares   PoolShares     // of the holds that the entry at hand ended
-	ends     int            // what ended so far; a tick counts by it
-	door     string         // that the command being applied came through; empty: nobody says
-	permit   *access.Permit // what the one who asks may do; nil: everything
-	asker    *access.Asker  // who asks for it; nil: nobody was proven to
-	asked    []*Claim       // by the command being applied; room for the next
-	reserved []string       // paths that the command being applied puts
-	faced    int            // leases and waiters that become records by it, as resources are mirrored
-	picked   []picked       // units, by what the command being applied grants
-	spares   []*timer       // of claims that ended, to be used again
-	untold   []untold       // alarms that are events at the end of the command
-	stirred  []stirring     // resources of which something may be free now; empty between commands
-	unshown  []stirring     // resources whose records may have to show another holder; empty between commands
-	claiming string         // the reservation that the command being applied claims
-	room     txnRoom        // for the next transaction
-	fresh    *Session       // that the entry at hand has put last: see freshSession
-	planted  Mistake
-	frozen   bool // it is a copy that Freeze made
+	// What follows from that, and is made again when a snapshot is read.
 
-	work      work              // of the entry being applied
-	unsettled bool              // the command looked at something of which not all that is over was collected
-	looked    btree.Set[string] // resources whose leases on slots were all looked at by the entry: see settled
-	smallWork int               // in tests, the budget of an entry; 0: as it is
+	quarantine  *timer // its end
+	totals      totals
+	rankings    [orders]ranking
+	definitions int                 // how many there are in all namespaces
+	tasks       int                 // the same
+	records     record.Store        // what is counted of those of all namespaces
+	tallies     tallies             // what each principal has
+	dates       *btree.BTreeG[date] // when something happens to reservations
+	due         timeline.Heap[dueThing]
+
+	// What this server alone has. None of it decides anything, work that is counted included.
+
+	sequence uint64   // of the command at hand; tells whether it has its revision yet
+	last     entry    // that was applied last, or is right now
+	hand     turn     // the command at hand; empty between commands
+	spares   []*timer // of claims that ended, to be used again
+	sweeping []*space // room for the namespaces that are looked at, whether to forget them
+	frozen   bool     // it is a copy that Freeze made
+
+	// For tests alone.
+
+	planted   Mistake
+	former    *access.Policy // with FormerPolicy: the one before
+	smallWork int            // the budget of an entry; 0: as it is
 }
 
 // A space is one namespace: tokens, revisions and sessions are ordered within it.
@@ -255,127 +245,124 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 	if stamp < s.now || stamp <= 0 {
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
-	s.now, s.wall, s.events, s.forgot, s.shares = stamp, wall, nil, nil, PoolShares{}
-	s.turnPage()
+	s.now, s.wall, s.last = stamp, wall, entry{budget: s.newWork()}
+	t := s.begin()
+	t.turnPage()
 	s.records.Begin()
-	s.work, s.door, s.asker, s.fresh = s.newWork(), "", nil, nil
-	s.looked = btree.Set[string]{}
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++
+		t = s.begin()
 		if len(from) > 0 {
-			s.from(from[0], i)
+			t.from(from[0], i)
 		}
-		answer, err := s.apply(c)
+		answer, err := t.apply(c)
 		if err != nil {
 			return Result{}, err
 		}
-		s.showHolders()
-		s.tellAlarms()
-		answers[i], ends[i] = answer, len(s.events)
+		t.showHolders()
+		t.tellAlarms()
+		answers[i], ends[i] = answer, len(t.events)
 		// If one command made an event the others probably do: room for all is made at once.
-		if n := len(s.events); n > 0 && i < len(commands)-1 {
-			s.roomForEvents(len(commands) - i - 1)
+		if n := len(t.events); n > 0 && i < len(commands)-1 {
+			t.roomForEvents(len(commands) - i - 1)
 		}
 	}
-	s.permit, s.asker, s.claiming = nil, nil, "" // those who read are judged by themselves
+	t = s.begin()
 	// About twice as much is forgotten as an entry can add. So the tables come down to their
 	// bounds, and no single entry pays for a long silence before it.
-	s.forget(2*len(commands) + 2*len(s.events) + 16)
-	s.sweep()
-	return Result{answers, s.events, ends, s.shares, s.records.Named(), s.records.Freed()}, nil
+	t.forget(2*len(commands) + 2*len(t.events) + 16)
+	t.sweep()
+	return Result{answers, t.events, ends, t.shares, s.records.Named(), s.records.Freed()}, nil
 }
 
-func (s *State) apply(c Command) (Answer, error) {
+func (t *turn) apply(c Command) (Answer, error) {
 	// Doors validate as well, but this log may hold what another version let through, and all
 	// replicas have to refuse the same.
 	if err := c.Validate(); err != nil {
 		return refusal(err), nil
 	}
-	if refused := s.crammed(c); refused != nil {
+	if refused := t.crammed(c); refused != nil {
 		return Answer{Err: refused}, nil
 	}
-	s.work.take(beginCost)
-	s.unsettled, s.reserved, s.picked, s.faced = false, s.reserved[:0], s.picked[:0], 0
-	s.claiming = ""
-	s.permit = nil // what the calendar does, nobody asks for
-	s.keepDates()
-	if refused, not := s.allow(c); not {
+	t.work.take(beginCost)
+	t.keepDates()
+	if refused, not := t.allow(c); not {
 		return refused, nil
 	}
-	if answer, again := s.replay(c); again {
+	if answer, again := t.replay(c); again {
 		return answer, nil
 	}
 	// An answer that says "nothing happened, send it again" is not remembered, or sending it
 	// again would only get that answer.
-	answer, err := s.decide(c)
+	answer, err := t.decide(c)
 	if err == nil && (answer.Err == nil || answer.Err.Code != leasehold.Unavailable) {
-		s.remember(c, answer) // what did not happen may be sent again
+		t.remember(c, answer) // what did not happen may be sent again
 	}
 	return answer, err
 }
 
 // decide does what a command asks for. A refusal is an answer, too; the error is for commands that this state does not
 // know.
-func (s *State) decide(c Command) (Answer, error) {
+func (t *turn) decide(c Command) (Answer, error) {
 	switch c := c.(type) {
 	case *OpenSession:
-		return s.openSession(c), nil
+		return t.openSession(c), nil
 	case *RenewSession:
-		return s.renewSession(c), nil
+		return t.renewSession(c), nil
 	case *CloseSession:
-		return s.closeSession(c), nil
+		return t.closeSession(c), nil
 	case *Acquire:
-		return s.acquire(c), nil
+		return t.acquire(c), nil
 	case *Renew:
-		return s.renew(c), nil
+		return t.renew(c), nil
 	case *Release:
-		return s.release(c), nil
+		return t.release(c), nil
 	case *Change:
-		return s.change(c), nil
+		return t.change(c), nil
 	case *Break:
-		return s.breakLease(c), nil
+		return t.breakLease(c), nil
 	case *Ask:
-		return s.ask(c), nil
+		return t.ask(c), nil
 	case *Move:
-		return s.move(c), nil
+		return t.move(c), nil
 	case *PutRecord:
-		return s.putRecord(c), nil
+		return t.putRecord(c), nil
 	case *DeleteRecord:
-		return s.deleteRecord(c), nil
+		return t.deleteRecord(c), nil
 	case *Txn:
-		return s.txn(c), nil
+		return t.txn(c), nil
 	case *Define:
-		return s.define(c), nil
+		return t.define(c), nil
 	case *Undefine:
-		return s.undefine(c), nil
+		return t.undefine(c), nil
 	case *SetUnits, *Drain, *ReportUse:
-		return s.poolCommand(c), nil
+		return t.poolCommand(c), nil
 	case *PutTask:
-		return s.putTask(c), nil
+		return t.putTask(c), nil
 	case *FinishTask:
-		return s.finishTask(c), nil
+		return t.finishTask(c), nil
 	case *Reserve:
-		return s.reserve(c), nil
+		return t.reserve(c), nil
 	case *CancelReservation:
-		return s.cancelReservation(c), nil
+		return t.cancelReservation(c), nil
 	case *Acknowledge:
-		return s.acknowledge(c), nil
+		return t.acknowledge(c), nil
 	case *AcknowledgeAlarm:
-		return s.acknowledgeAlarm(c), nil
+		return t.acknowledgeAlarm(c), nil
 	case *SetCaps:
-		return s.setCaps(c), nil
+		return t.setCaps(c), nil
 	case *EndQuarantine:
-		return s.endQuarantine(c), nil
+		return t.endQuarantine(c), nil
 	case *RaiseTokens:
-		return s.raiseTokens(c), nil
+		return t.raiseTokens(c), nil
 	case *ChangeAccess:
-		return s.changeAccess(c), nil
+		return t.changeAccess(c), nil
 	case *Tick:
-		s.tick(c)
+		t.tick(c)
 		return Answer{}, nil
 	case *Lead:
-		s.leads(c)
+		t.leads(c)
 		return Answer{}, nil
 	}
 	return Answer{}, fmt.Errorf("command %T is unknown here", c)
@@ -388,21 +375,21 @@ func (s *State) space(name string) *space {
 }
 
 // makeSpace returns a namespace and begins it if need be.
-func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
-	if sp := s.space(name); sp != nil {
+func (t *turn) makeSpace(name string) (*space, *leasehold.Error) {
+	if sp := t.space(name); sp != nil {
 		return sp, nil
 	}
-	if most := s.mostAllowed().Namespaces; s.spaces.Len() >= most {
+	if most := t.mostAllowed().Namespaces; t.spaces.Len() >= most {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the "+
 				"cap with leasehold cluster limits set",
-			name, s.spaces.Len(), most)}
+			name, t.spaces.Len(), most)}
 	}
 	// A new namespace may be one that existed before, in the cluster that a backup was taken of
 	// or here before it was forgotten, so its tokens begin above all of those.
 	sp := newSpace(name)
-	s.rebase(sp)
-	s.start(sp)
-	s.spaces.Set(name, sp)
+	t.rebase(sp)
+	t.start(sp)
+	t.spaces.Set(name, sp)
 	return sp, nil
 }

@@ -24,12 +24,12 @@ import (
 // changes, and never in between: a restored copy of the state must come to the same.
 
 // putTask adds a task, or changes one that nobody does. The same once more changes nothing: no revision, no event.
-func (s *State) putTask(c *PutTask) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) putTask(c *PutTask) Answer {
+	sp := t.space(c.Namespace)
 	task := &leasehold.Task{Path: c.Path, State: leasehold.TaskTodo, Priority: c.Priority, MaxAttempts: c.Attempted(),
-		Changed: calendar(s.wall)}
-	before := s.settleTask(sp, c.Path)
-	old := s.liveRecord(sp, c.Path)
+		Changed: calendar(t.wall)}
+	before := t.settleTask(sp, c.Path)
+	old := t.liveRecord(sp, c.Path)
 	if before != nil && before.State == leasehold.TaskDoing {
 		return refuse(leasehold.Refused, "%s is being done by %s: wait until it is finished, or break its lease",
 			c.Path, before.Holder)
@@ -41,29 +41,29 @@ func (s *State) putTask(c *PutTask) Answer {
 		}
 		task.Order = before.Order
 	}
-	if failure := s.mayPutTask(sp, c, old); failure != nil {
+	if failure := t.mayPutTask(sp, c, old); failure != nil {
 		return Answer{Err: failure}
 	}
-	sp, failure := s.makeSpace(c.Namespace)
+	sp, failure := t.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	if s.changedNow(sp, old) {
+	if t.changedNow(sp, old) {
 		sp.touched = 0
 	}
 	from := writing{by: c.By, reason: leasehold.TaskTodo.String()}
-	r := s.setRecord(sp, record.Write{Path: c.Path, Value: c.Value}, from)
+	r := t.setRecord(sp, record.Write{Path: c.Path, Value: c.Value}, from)
 	if task.Order == 0 {
 		sp.arrivals++
 		task.Order = sp.arrivals
 	}
-	s.setTask(sp, task)
-	s.stir(sp, c.Path)
+	t.setTask(sp, task)
+	t.stir(sp, c.Path)
 	return Answer{Record: record.WithoutValue(r)}
 }
 
 // mayPutTask refuses a task for which there is no room, or whose record stands for a lease.
-func (s *State) mayPutTask(sp *space, c *PutTask, old *leasehold.Record) *leasehold.Error {
+func (t *turn) mayPutTask(sp *space, c *PutTask, old *leasehold.Record) *leasehold.Error {
 	if old != nil && old.Lease != "" {
 		return refuse(leasehold.Refused, "the record %s stands for lease %q: choose another name for the task", c.Path,
 			old.Lease).Err
@@ -75,70 +75,70 @@ func (s *State) mayPutTask(sp *space, c *PutTask, old *leasehold.Record) *leaseh
 				"done", name, f.tasks).Err
 		}
 	}
-	if s.tasks >= leasehold.MaxTasks && (sp == nil || !sp.tasks.has(c.Path)) {
+	if t.tasks >= leasehold.MaxTasks && (sp == nil || !sp.tasks.has(c.Path)) {
 		return refuse(leasehold.Limited, "there are %d tasks, which is as many as there can be: delete those that are "+
-			"done", s.tasks).Err
+			"done", t.tasks).Err
 	}
-	return s.roomFor(sp, c.Namespace, []record.Write{{Path: c.Path, Value: c.Value}})
+	return t.roomFor(sp, c.Namespace, []record.Write{{Path: c.Path, Value: c.Value}})
 }
 
 // settleTask returns the task of a path after what is over on its resource has ended; nil if there is none.
-func (s *State) settleTask(sp *space, path string) *leasehold.Task {
+func (t *turn) settleTask(sp *space, path string) *leasehold.Task {
 	if sp == nil || !sp.tasks.has(path) {
 		return nil
 	}
-	s.settle(sp, path)
+	t.settle(sp, path)
 	return sp.tasks.get(path)
 }
 
 // setTask stores a task. Its resource may rest, and then needs a timer for as long as the task could be claimed after
 // that.
-func (s *State) setTask(sp *space, task *leasehold.Task) {
-	s.work.take(recordCost)
+func (t *turn) setTask(sp *space, task *leasehold.Task) {
+	t.work.take(recordCost)
 	if !sp.tasks.has(task.Path) {
-		s.tasks++
+		t.tasks++
 	}
 	sp.tasks.set(task.Path, task)
-	s.taskChanged(sp, task.Path)
+	t.taskChanged(sp, task.Path)
 }
 
 // dropTask removes the task whose record is deleted. Who does it keeps its lease.
-func (s *State) dropTask(sp *space, path string) {
+func (t *turn) dropTask(sp *space, path string) {
 	if sp.tasks.has(path) {
-		s.tasks--
+		t.tasks--
 		sp.tasks.set(path, nil)
-		s.taskChanged(sp, path)
+		t.taskChanged(sp, path)
 	}
 }
 
 // taskChanged lets a resource follow its task: nobody may have noticed yet that a rest is over.
-func (s *State) taskChanged(sp *space, path string) {
+func (t *turn) taskChanged(sp *space, path string) {
 	sp.placeTask(path)
 	if r, ok := sp.resources.Get(path); ok && len(r.more().Rests) > 0 {
 		again, more := *r, r.more()
-		more.Rests = more.resting(s.now)
+		more.Rests = more.resting(t.now)
 		again.setMore(more)
-		s.setResource(sp, &again)
+		t.setResource(sp, &again)
 	}
 }
 
 // offerTask lets the first who waits for a task of its folder have it, if it can be claimed.
-func (s *State) offerTask(sp *space, path string) {
-	if task := sp.tasks.get(path); task != nil && !s.plants(KeepLost) {
+func (t *turn) offerTask(sp *space, path string) {
+	if task := sp.tasks.get(path); task != nil && !t.plants(KeepLost) {
 		if _, ready := sp.tasks.ready.Get(task); ready {
-			s.stir(sp, leasehold.TaskFolder(path))
+			t.stir(sp, leasehold.TaskFolder(path))
 		}
 	}
 }
 
 // endTask lets a task follow the lease that ends on it. A lease that ended uncleanly has cost an attempt.
-func (s *State) endTask(sp *space, c *Claim, how leasehold.How) {
+func (t *turn) endTask(sp *space, c *Claim, how leasehold.How) {
 	task := sp.tasks.get(c.Resource)
 	if !c.onTask() || task == nil || task.State != leasehold.TaskDoing || task.Lease != c.ID {
 		return
 	}
 	free := *task
-	free.State, free.Changed = leasehold.TaskTodo, calendar(s.wall)
+	free.State, free.Changed = leasehold.TaskTodo, calendar(t.wall)
 	switch {
 	case how.Clean():
 		free.Attempts--
@@ -146,21 +146,21 @@ func (s *State) endTask(sp *space, c *Claim, how leasehold.How) {
 		free.State = leasehold.TaskFailed
 		free.Result = fmt.Sprintf("the last of %d attempts was lost (%v)", free.Attempts, how)
 	}
-	s.setTask(sp, &free)
+	t.setTask(sp, &free)
 }
 
 // finishTask says what became of a task. It is judged by the lease and its token alone: a worker that was paused, and
 // whose lease has ended since, changes nothing.
-func (s *State) finishTask(c *FinishTask) Answer {
-	sp := s.space(c.Namespace)
-	claim := s.touch(sp, c.ID)
+func (t *turn) finishTask(c *FinishTask) Answer {
+	sp := t.space(c.Namespace)
+	claim := t.touch(sp, c.ID)
 	if claim == nil {
-		if s.finishedBefore(sp, c) || s.plants(FinishLate) {
+		if t.finishedBefore(sp, c) || t.plants(FinishLate) {
 			return Answer{}
 		}
-		return Answer{Err: s.lostFence(sp, Fence{Lease: c.ID, Token: c.Token})}
+		return Answer{Err: t.lostFence(sp, Fence{Lease: c.ID, Token: c.Token})}
 	}
-	if _, failure := s.leaseFence(sp, Fence{Lease: c.ID, Token: c.Token}); failure != nil {
+	if _, failure := t.leaseFence(sp, Fence{Lease: c.ID, Token: c.Token}); failure != nil {
 		return Answer{Err: failure}
 	}
 	task := sp.tasks.get(claim.Resource)
@@ -172,7 +172,7 @@ func (s *State) finishTask(c *FinishTask) Answer {
 			c.ID)
 	}
 	finished := *task
-	finished.State, finished.Result, finished.Changed = leasehold.TaskDone, c.Result, calendar(s.wall)
+	finished.State, finished.Result, finished.Changed = leasehold.TaskDone, c.Result, calendar(t.wall)
 	if c.Failed {
 		finished.State = leasehold.TaskFailed
 		if finished.Attempts < finished.MaxAttempts { // behind the others
@@ -180,16 +180,16 @@ func (s *State) finishTask(c *FinishTask) Answer {
 			finished.State, finished.Order = leasehold.TaskTodo, sp.arrivals
 		}
 	}
-	if s.plants(OfferDone) {
+	if t.plants(OfferDone) {
 		finished.State = leasehold.TaskTodo
 	}
-	s.setTask(sp, &finished)
-	s.endFinished(sp, claim, c)
+	t.setTask(sp, &finished)
+	t.endFinished(sp, claim, c)
 	return Answer{}
 }
 
 // endFinished ends the lease on a task, and says in the event what became of that.
-func (s *State) endFinished(sp *space, claim *Claim, c *FinishTask) {
+func (t *turn) endFinished(sp *space, claim *Claim, c *FinishTask) {
 	outcome := leasehold.TaskDone.String()
 	if c.Failed {
 		outcome = leasehold.TaskFailed.String()
@@ -197,8 +197,8 @@ func (s *State) endFinished(sp *space, claim *Claim, c *FinishTask) {
 			outcome += ": " + why
 		}
 	}
-	own := c.Session == claim.Session && s.uses(c.Namespace, c.Session)
-	s.finish(sp, claim, end{how: leasehold.Released, at: s.now, own: own, outcome: outcome})
+	own := c.Session == claim.Session && t.uses(c.Namespace, c.Session)
+	t.finish(sp, claim, end{how: leasehold.Released, at: t.now, own: own, outcome: outcome})
 }
 
 // finishedBefore reports whether an earlier try said the same. Once somebody else has the task, nothing is left of a

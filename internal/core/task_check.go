@@ -9,7 +9,7 @@ import (
 )
 
 // restoreTask takes a piece over that Pieces made.
-func (s *State) restoreTask(sp *space, value any) error {
+func (t *turn) restoreTask(sp *space, value any) error {
 	task, ok := value.(*leasehold.Task)
 	if !ok {
 		return fmt.Errorf("snapshot has a %T, which is unknown here", value)
@@ -17,7 +17,7 @@ func (s *State) restoreTask(sp *space, value any) error {
 	if sp.tasks.has(task.Path) || leasehold.TaskFolder(task.Path) == "" {
 		return fmt.Errorf("snapshot has the task %q twice, or in no folder", task.Path)
 	}
-	s.tasks++
+	t.tasks++
 	sp.tasks.set(task.Path, task)
 	sp.placeTask(task.Path)
 	return nil
@@ -62,7 +62,7 @@ func (c *checker) tasks(sp *space) {
 }
 
 // freeTask reports whether the first who waits for tasks of a folder should have been granted one.
-func (c *checker) freeTask(s *State, sp *space, head *Claim) bool {
+func (c *checker) freeTask(s *look, sp *space, head *Claim) bool {
 	if s.unresumed(sp, head.Resource) || sp.handsOver(head.Resource) || sp.tasks.first(head.Resource) == nil {
 		return false
 	}

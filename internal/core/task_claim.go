@@ -7,21 +7,21 @@ import (
 )
 
 // claimTask grants the next task of a folder, or waits for one. Like an acquire it refuses before the first change.
-func (s *State) claimTask(sp *space, c *Acquire) Answer {
-	s.passTime()
-	if claim := s.touch(sp, c.ID); claim != nil {
-		return s.acquireAgain(sp, c)
+func (t *turn) claimTask(sp *space, c *Acquire) Answer {
+	t.passTime()
+	if claim := t.touch(sp, c.ID); claim != nil {
+		return t.acquireAgain(sp, c)
 	}
 	items := c.Items()
-	claims, failure := s.prepare(sp, c, items)
+	claims, failure := t.prepare(sp, c, items)
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	task := s.nextTask(sp, c)
+	task := t.nextTask(sp, c)
 	if task == nil && c.Wait == 0 {
-		return s.noTask(sp, c.Resource)
+		return t.noTask(sp, c.Resource)
 	}
-	if failure := s.roomForClaims(sp, 1, task == nil); failure != nil {
+	if failure := t.roomForClaims(sp, 1, task == nil); failure != nil {
 		return Answer{Err: failure}
 	}
 	r, known := sp.resources.Get(c.Resource)
@@ -32,13 +32,13 @@ func (s *State) claimTask(sp *space, c *Acquire) Answer {
 		if r.Waiting >= leasehold.MaxQueue {
 			return refuse(leasehold.Limited, "%d wait for tasks from %s, which is as many as can", r.Waiting, r.Path)
 		}
-		s.let(sp, c, items, claims, r)
-		return s.askedAnswer(sp, claims)
+		t.let(sp, c, items, claims, r)
+		return t.askedAnswer(sp, claims)
 	}
 	claims[0].Resource = task.Path
-	s.let(sp, c, items, claims, nil)
-	answer := s.askedAnswer(sp, claims)
-	s.beginTask(sp, task, claims[0])
+	t.let(sp, c, items, claims, nil)
+	answer := t.askedAnswer(sp, claims)
+	t.beginTask(sp, task, claims[0])
 	return answer
 }
 
@@ -70,14 +70,14 @@ func (s *State) noTask(sp *space, path string) Answer {
 }
 
 // beginTask notes who does a task.
-func (s *State) beginTask(sp *space, task *leasehold.Task, c *Claim) {
+func (t *turn) beginTask(sp *space, task *leasehold.Task, c *Claim) {
 	begun := *task
-	begun.State, begun.Changed, begun.Result = leasehold.TaskDoing, calendar(s.wall), ""
-	if !s.plants(NoAttempt) {
+	begun.State, begun.Changed, begun.Result = leasehold.TaskDoing, calendar(t.wall), ""
+	if !t.plants(NoAttempt) {
 		begun.Attempts++
 	}
 	begun.Lease, begun.Holder, begun.Token = c.ID, c.Holder, c.Token
-	s.setTask(sp, &begun)
+	t.setTask(sp, &begun)
 }
 
 // isFolder reports whether there are tasks in a folder, or somebody waits for some.
@@ -114,13 +114,13 @@ func (sp *space) mixesTasks(c *Acquire, path string) *leasehold.Error {
 
 // passTime lets time do what is due at the stamp, as a tick would. A task whose holder's lease is over goes before
 // younger ones, whether or not a tick came in between; and nobody knows which leases these are without a look at time.
-func (s *State) passTime() {
-	for !s.work.spent() {
-		t := s.due.Due(s.now)
-		if t == nil {
+func (t *turn) passTime() {
+	for !t.work.spent() {
+		due := t.due.Due(t.now)
+		if due == nil {
 			return
 		}
-		s.expire(t)
+		t.expire(due)
 	}
 }
 
@@ -129,39 +129,39 @@ func (s *State) passTime() {
 // code as everybody's.
 
 // handOverTasks grants the tasks of a folder that can be claimed to those who wait for them.
-func (s *State) handOverTasks(sp *space, path string) {
-	for !s.quarantined() {
+func (t *turn) handOverTasks(sp *space, path string) {
+	for !t.quarantined() {
 		waiter, task := first(sp, path), sp.tasks.first(path)
 		if waiter == nil || task == nil {
 			return
 		}
-		if s.work.spent() {
-			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
+		if t.work.spent() {
+			t.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		}
-		if how, gone := s.gone(sp, waiter); gone {
-			s.leave(sp, s.dismissed(waiter, how), how)
+		if how, gone := t.gone(sp, waiter); gone {
+			t.leave(sp, t.dismissed(waiter, how), how)
 			continue
 		}
-		s.grantTask(sp, waiter, task)
+		t.grantTask(sp, waiter, task)
 	}
 }
 
 // grantTask gives a task to a waiter, whose claim is on the task from here on and no longer on the folder.
-func (s *State) grantTask(sp *space, waiter *Claim, task *leasehold.Task) {
-	s.dequeue(sp, waiter)
+func (t *turn) grantTask(sp *space, waiter *Claim, task *leasehold.Task) {
+	t.dequeue(sp, waiter)
 	r, _ := sp.resources.Get(waiter.Resource)
 	shorter := *r
 	shorter.Waiting--
-	s.setResource(sp, &shorter)
+	t.setResource(sp, &shorter)
 	claim := *waiter
 	claim.Resource = task.Path
 	taken := Resource{Path: task.Path}
 	if r, ok := sp.resources.Get(task.Path); ok {
 		taken = *r
 	}
-	s.beginTask(sp, task, s.grant(sp, taken, &claim))
-	s.shortened(sp, waiter.Resource)
+	t.beginTask(sp, task, t.grant(sp, taken, &claim))
+	t.shortened(sp, waiter.Resource)
 }
 
 // onTask reports whether a claim is on a task, or waits for one.

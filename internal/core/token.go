@@ -80,7 +80,7 @@ func (s *State) LiftTokens(namespace string, above leasehold.Token) *leasehold.E
 		return refuse(leasehold.Invalid, "floor %d is out of range: no token is above %d", above,
 			leasehold.MaxToken).Err
 	}
-	sp, failure := s.makeSpace(namespace)
+	sp, failure := s.begin().makeSpace(namespace)
 	if failure == nil {
 		sp.token = max(sp.token, above)
 	}

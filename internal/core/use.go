@@ -18,8 +18,8 @@ import (
 const notReported = "its host reports without it"
 
 // reportUse takes over what a host says of its units.
-func (s *State) reportUse(c *ReportUse) Answer {
-	sp := s.space(c.Namespace)
+func (t *turn) reportUse(c *ReportUse) Answer {
+	sp := t.space(c.Namespace)
 	if sp == nil || !sp.pools.Has(c.Resource) {
 		return refuse(leasehold.NotFound, "%s is no pool with hosts: say which units the host has first", c.Resource)
 	}
@@ -29,23 +29,23 @@ func (s *State) reportUse(c *ReportUse) Answer {
 				c.Units[i].Name, c.Resource)
 		}
 	}
-	r := s.settle(sp, c.Resource)
-	if s.unsettled {
+	r := t.settle(sp, c.Resource)
+	if t.unsettled {
 		return Answer{Err: tooManyOver(c.Resource)}
 	}
-	s.work.take(lookCost + len(c.Units)/perUnit)
-	changed := s.takeReports(sp, r, c)
+	t.work.take(lookCost + len(c.Units)/perUnit)
+	changed := t.takeReports(sp, r, c)
 	if changed != "" {
-		s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: changed})
-		s.stir(sp, c.Resource)
+		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: changed})
+		t.stir(sp, c.Resource)
 	}
-	s.judgeIdle(sp, c)
+	t.judgeIdle(sp, c)
 	return Answer{}
 }
 
 // takeReports notes what a report says of each unit of its host. It returns what people have to know: that a unit may
 // be granted now and could not before, or the other way round; empty if there is nothing.
-func (s *State) takeReports(sp *space, r *Resource, c *ReportUse) (changed string) {
+func (t *turn) takeReports(sp *space, r *Resource, c *ReportUse) (changed string) {
 	note := func(before, after *pool.Unit) {
 		if before.Unfit == after.Unfit && slices.Equal(before.Strangers(), after.Strangers()) || changed != "" {
 			return
@@ -68,8 +68,8 @@ func (s *State) takeReports(sp *space, r *Resource, c *ReportUse) (changed strin
 		before := sp.pools.Get(c.Resource, said.Name)
 		u := *before
 		u.Unfit = said.Unfit
-		u.Use = before.Use.Next(s.now, s.heldSince(sp, before), pool.Use{Percent: said.Percent, Memory: said.Memory,
-			Strangers: s.strangers(sp, r, before, said.Processes)})
+		u.Use = before.Use.Next(t.now, t.heldSince(sp, before), pool.Use{Percent: said.Percent, Memory: said.Memory,
+			Strangers: t.strangers(sp, r, before, said.Processes)})
 		note(before, &u)
 		changes = append(changes, &u)
 	}

@@ -90,12 +90,12 @@ func (s *State) forecast(sp *space, r *Resource) usage.Forecast {
 
 // waiterForecast returns how long it usually takes until a waiter has its turn in all the
 // queues that it is in, and how far that may be off; 0 if that is unknown for any of them.
-func (s *State) waiterForecast(sp *space, c *Claim) (longest, off time.Duration) {
-	for _, one := range s.together(sp, c) {
+func (l *look) waiterForecast(sp *space, c *Claim) (longest, off time.Duration) {
+	for _, one := range l.together(sp, c) {
 		r, _ := sp.resources.Get(one.Resource)
-		f, ahead := s.forecastOf(sp, r, one), 0
-		if other, _ := s.excludedBy(sp, one); other != nil {
-			f = s.forecastOf(sp, other, nil)
+		f, ahead := l.forecastOf(sp, r, one), 0
+		if other, _ := l.excludedBy(sp, one); other != nil {
+			f = l.forecastOf(sp, other, nil)
 		}
 		if f.Each != 0 {
 			ahead = rank(sp, one) - rank(sp, beforeAll(one.Resource))

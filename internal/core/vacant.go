@@ -44,57 +44,57 @@ func (sp *space) vacant(now Time) bool {
 // sweep looks at a few namespaces after the one that it looked at last, and forgets those that
 // are vacant. How far it has come is part of the state and of snapshots: replicas must forget
 // at the same place in the log, since that decides where a namespace begins again.
-func (s *State) sweep() {
+func (t *turn) sweep() {
 	idle := maxSweptIdle
-	for _, sp := range s.nextSpaces(min(maxSwept, s.spaces.Len())) {
-		if !sp.vacant(s.now) || s.rests(sp, &idle) {
-			s.swept = sp.name
+	for _, sp := range t.nextSpaces(min(maxSwept, t.spaces.Len())) {
+		if !sp.vacant(t.now) || t.rests(sp, &idle) {
+			t.swept = sp.name
 			continue
 		}
 		// The namespace may still have resources, which were not all looked at.
 		if idle == 0 {
 			return // the next entry goes on with it
 		}
-		s.swept = sp.name
-		s.forgetSpace(sp)
+		t.swept = sp.name
+		t.forgetSpace(sp)
 	}
 }
 
 // nextSpaces returns the given number of namespaces, which must exist, beginning after the one
 // that was swept last. After the last of all comes the first.
-func (s *State) nextSpaces(most int) []*space {
+func (t *turn) nextSpaces(most int) []*space {
 	if most == 0 {
 		return nil
 	}
-	s.sweeping = s.sweeping[:0]
-	s.spaces.Ascend(s.swept, func(name string, sp *space) bool {
-		if name != s.swept {
-			s.sweeping = append(s.sweeping, sp)
+	t.sweeping = t.sweeping[:0]
+	t.spaces.Ascend(t.swept, func(name string, sp *space) bool {
+		if name != t.swept {
+			t.sweeping = append(t.sweeping, sp)
 		}
-		return len(s.sweeping) < most
+		return len(t.sweeping) < most
 	})
-	if len(s.sweeping) < most {
-		s.spaces.Scan(func(_ string, sp *space) bool {
-			s.sweeping = append(s.sweeping, sp)
-			return len(s.sweeping) < most
+	if len(t.sweeping) < most {
+		t.spaces.Scan(func(_ string, sp *space) bool {
+			t.sweeping = append(t.sweeping, sp)
+			return len(t.sweeping) < most
 		})
 	}
-	return s.sweeping
+	return t.sweeping
 }
 
 // rests reports whether a grace runs in a vacant namespace. It drops the resources on which
 // none does, until it finds one or left is used up.
-func (s *State) rests(sp *space, left *int) bool {
+func (t *turn) rests(sp *space, left *int) bool {
 	for ; *left > 0; *left-- {
 		_, r, ok := sp.resources.Min()
 		if !ok {
 			return false
 		}
-		if len(r.more().resting(s.now)) > 0 {
+		if len(r.more().resting(t.now)) > 0 {
 			return true
 		}
-		s.dropResource(sp, r)
-		s.idle.Delete(r.Idle)
+		t.dropResource(sp, r)
+		t.idle.Delete(r.Idle)
 	}
 	return false
 }
@@ -102,26 +102,26 @@ func (s *State) rests(sp *space, left *int) bool {
 // forgetSpace drops a namespace and keeps the largest token and revision of all that were
 // dropped. One maximum for all is enough, and bounded; to remember each would be to forget
 // nothing.
-func (s *State) forgetSpace(sp *space) {
-	if !s.plants(ForgetTokens) {
-		s.forgotten.token = max(s.forgotten.token, sp.token)
+func (t *turn) forgetSpace(sp *space) {
+	if !t.plants(ForgetTokens) {
+		t.forgotten.token = max(t.forgotten.token, sp.token)
 	}
-	s.forgotten.revision = max(s.forgotten.revision, sp.revision)
-	s.weigh(sp, -sp.historyBytes)
-	s.totals.kinds -= sp.kinds.byAge.Len()
-	s.spaces.Delete(sp.name)
-	s.forgot = append(s.forgot, sp.name)
+	t.forgotten.revision = max(t.forgotten.revision, sp.revision)
+	t.weigh(sp, -sp.historyBytes)
+	t.totals.kinds -= sp.kinds.byAge.Len()
+	t.spaces.Delete(sp.name)
+	t.forgot = append(t.forgot, sp.name)
 }
 
 // Forgot returns the namespaces that the last entry forgot.
-func (v *view) Forgot() []string { return v.s.forgot }
+func (v *view) Forgot() []string { return v.s.last.forgot }
 
 // start lets a namespace begin above all that were forgotten. A watch on one of them that
 // resumes is told that history is gone, and not that nothing has happened since.
-func (s *State) start(sp *space) {
-	sp.token = max(sp.token, s.forgotten.token)
-	sp.revision = max(sp.revision, s.forgotten.revision)
-	sp.lost = s.lostBefore()
+func (t *turn) start(sp *space) {
+	sp.token = max(sp.token, t.forgotten.token)
+	sp.revision = max(sp.revision, t.forgotten.revision)
+	sp.lost = t.lostBefore()
 }
 
 // lostBefore is the newest position that may have been one of a namespace that was forgotten.
@@ -146,13 +146,13 @@ func (s *State) totalsPiece(yield func(Piece) bool) bool {
 	return yield(Piece{Value: &Totals{s.caps, s.capsSet, s.forgotten.token, s.forgotten.revision, s.swept}})
 }
 
-func (s *State) restoreTotals(t *Totals) error {
-	c := SetCaps{Caps: t.Caps}
-	if s.spaces.Len() > 0 || t.Caps != (leasehold.Caps{}) && c.Validate() != nil ||
-		t.Set == (t.Caps == leasehold.Caps{}) {
-		return fmt.Errorf("snapshot has caps %+v that cannot be, or in the wrong place", t.Caps)
+func (t *turn) restoreTotals(totals *Totals) error {
+	c := SetCaps{Caps: totals.Caps}
+	if t.spaces.Len() > 0 || totals.Caps != (leasehold.Caps{}) && c.Validate() != nil ||
+		totals.Set == (totals.Caps == leasehold.Caps{}) {
+		return fmt.Errorf("snapshot has caps %+v that cannot be, or in the wrong place", totals.Caps)
 	}
-	s.caps, s.capsSet, s.swept = t.Caps, t.Set, t.Swept
-	s.forgotten.token, s.forgotten.revision = t.Token, t.Revision
+	t.caps, t.capsSet, t.swept = totals.Caps, totals.Set, totals.Swept
+	t.forgotten.token, t.forgotten.revision = totals.Token, totals.Revision
 	return nil
 }

@@ -93,7 +93,7 @@ func NewMachine(level Level) Machine { return NewAt(level) }
 
 // A view is the View of a state.
 type view struct {
-	s      *State
+	s      *look
 	passed time.Duration // since the last stamp
 	calm   bool          // nothing is over that was not collected
 	work   work
@@ -110,7 +110,9 @@ type sharing struct {
 // View returns what can be read of the state while nothing is applied to it.
 // passed is the time since the last stamp, for what is left of each lease.
 func (s *State) View(passed time.Duration) View {
-	return &view{s: s, passed: max(0, passed), calm: s.calm(), work: work{most: maxReadWork}}
+	v := &view{passed: max(0, passed), calm: s.calm(), work: work{most: maxReadWork}}
+	v.s = s.reader(&v.work)
+	return v
 }
 
 // Level returns the level that the state is at.

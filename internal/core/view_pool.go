@@ -78,7 +78,6 @@ func (v *view) unitUse(u *pool.Use) *leasehold.UnitUse {
 // poolQueue shows the first waiters of a pool. Nothing is picked or kept for good by looking.
 func (v *view) poolQueue(sp *space, r *Resource, most int, status *leasehold.PoolStatus) {
 	l := v.s.newLine(sp, r.Path, false)
-	l.looks = true
 	var forecasts []leasehold.Waiter
 	if r.Waiting > 0 {
 		forecasts = v.s.forecasts(sp, r, most)

@@ -26,9 +26,9 @@ type Withdrawal struct {
 }
 
 // withdraws begins to end the waits of those who may not have what they wait for after a change.
-func (s *State) withdraws(c *ChangeAccess, before *access.Policy, removed access.Keys) {
-	if s.totals.waiters > 0 && before.TakesAway(removed, c.Put) {
-		s.withdrawal = &Withdrawal{By: s.changer(c), At: s.now}
+func (t *turn) withdraws(c *ChangeAccess, before *access.Policy, removed access.Keys) {
+	if t.totals.waiters > 0 && before.TakesAway(removed, c.Put) {
+		t.withdrawal = &Withdrawal{By: t.changer(c), At: t.now}
 	}
 }
 
@@ -64,28 +64,28 @@ func (s *State) dismissed(c *Claim, how leasehold.How) *Claim {
 }
 
 // doWithdrawal looks at some of the waiters that a withdrawal has not come to. It reports whether there was one.
-func (s *State) doWithdrawal() bool {
-	if s.withdrawal == nil {
+func (t *turn) doWithdrawal() bool {
+	if t.withdrawal == nil {
 		return false
 	}
-	at := *s.withdrawal
+	at := *t.withdrawal
 	for range choreStep {
-		if s.work.spent() {
+		if t.work.spent() {
 			break
 		}
-		s.work.take(lookCost)
-		if !s.withdrawNext(&at) {
-			s.withdrawal = nil
+		t.work.take(lookCost)
+		if !t.withdrawNext(&at) {
+			t.withdrawal = nil
 			return true
 		}
 	}
-	s.withdrawal = &at
+	t.withdrawal = &at
 	return true
 }
 
 // withdrawNext goes on to the next waiter, or to the next namespace. It reports whether there was any.
-func (s *State) withdrawNext(at *Withdrawal) (more bool) {
-	if sp := s.space(at.Space); sp != nil {
+func (t *turn) withdrawNext(at *Withdrawal) (more bool) {
+	if sp := t.space(at.Space); sp != nil {
 		var next *Claim
 		last := &Claim{Resource: at.Resource, Wait: &Wait{Priority: at.Priority, Order: at.Order}}
 		sp.queue.Ascend(last, func(c *Claim) bool {
@@ -96,15 +96,15 @@ func (s *State) withdrawNext(at *Withdrawal) (more bool) {
 		})
 		if next != nil {
 			at.Resource, at.Priority, at.Order = next.Resource, next.Wait.Priority, next.Wait.Order
-			_, looked := s.mayTake(sp, next)
-			s.work.take(looked / perUnit)
-			if s.withdrawn(sp, next) {
-				s.settleClaim(sp, next)
+			_, looked := t.mayTake(sp, next)
+			t.work.take(looked / perUnit)
+			if t.withdrawn(sp, next) {
+				t.settleClaim(sp, next)
 			}
 			return true
 		}
 	}
-	name, more := s.spaceAfter(at.Space)
+	name, more := t.spaceAfter(at.Space)
 	*at = Withdrawal{By: at.By, At: at.At, Space: name}
 	return more
 }
@@ -118,11 +118,11 @@ func (s *State) spaceAfter(name string) (next string, found bool) {
 	return next, found
 }
 
-func (s *State) restoreWithdrawal(w *Withdrawal) error {
-	if s.policy == nil || s.withdrawal != nil {
+func (t *turn) restoreWithdrawal(w *Withdrawal) error {
+	if t.policy == nil || t.withdrawal != nil {
 		return errors.New("snapshot has two withdrawals, or one without a policy")
 	}
-	s.withdrawal = w
+	t.withdrawal = w
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (s *State) newWork() work {
 }
 
 // Work returns how much work the last applied entry took.
-func (s *State) Work() int { return s.work.done }
+func (s *State) Work() int { return s.last.budget.done }
 
 // Work returns how much work was done with the view so far: an engine that serves many
 // readers lets others in between.
@@ -70,8 +70,8 @@ func (v *view) Work() int { return v.work.done }
 // crammed refuses a command that has not begun when the budget of its entry is spent; nil if it
 // may begin. Renewals, releases and the closing of sessions are missing here on purpose: to
 // refuse a renewal would cost somebody a lease, and the others make room.
-func (s *State) crammed(c Command) *leasehold.Error {
-	if !s.work.spent() {
+func (l *look) crammed(c Command) *leasehold.Error {
+	if !l.work.spent() {
 		return nil
 	}
 	if put, ok := c.(*PutRecord); ok && put.Renews() {

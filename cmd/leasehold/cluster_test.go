@@ -64,7 +64,7 @@ func newVillage(t *testing.T, atTerminal bool) (*village, *trial) {
 		v.outlook.Servers = append(v.outlook.Servers, engine.Server{
 			ID: i, Name: fmt.Sprint("n", i),
 			Peer: fmt.Sprintf("10.0.0.%d:4654", i), Client: fmt.Sprintf("http://10.0.0.%d:4653", i),
-			Voter: true, Version: "1", Reachable: true, Applied: 100, Oldest: 3, Newest: core.NewestLevel,
+			Voter: true, Version: "1", Reachable: true, Applied: 100, Oldest: core.OldestLevel, Newest: core.NewestLevel,
 		})
 	}
 	v.outlook.Cluster, v.outlook.Leader, v.outlook.Self, v.outlook.Term, v.outlook.Level = "c", 1, 2, 4,
@@ -98,8 +98,8 @@ n3    voter   up       0  http://10.0.0.3:4653
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, 0, "cluster", "status", "--check", "-o", "wide")
-	if !strings.Contains(tr.out.String(), fmt.Sprintf("10.0.0.2:4654   2      100  1        3-%d\n",
-		core.NewestLevel)) {
+	if !strings.Contains(tr.out.String(), fmt.Sprintf("10.0.0.2:4654   2      100  1        %d-%d\n",
+		core.OldestLevel, core.NewestLevel)) {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, 0, "cluster", "status", "-o", "name")

@@ -33,7 +33,7 @@ func (v *village) Warnings() []string { return v.warns }
 
 func newVillage(t *testing.T) *village {
 	v := &village{Engine: memory.Start(engine.NewGoClock()), outlook: engine.Outlook{
-		Cluster: "c", Self: 2, Leader: 1, Term: 4, Level: 3,
+		Cluster: "c", Self: 2, Leader: 1, Term: 4, Level: 1,
 		Servers: []engine.Server{
 			{ID: 1, Name: "n1", Peer: "10.0.0.1:1", Client: "https://n1", Voter: true, Version: "v", Reachable: true, Applied: 90},
 			{ID: 2, Name: "n2", Peer: "10.0.0.2:1", Voter: true, Reachable: true, Applied: 80, Silent: 60 * time.Millisecond, LowRoom: true},

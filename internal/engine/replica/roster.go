@@ -276,13 +276,3 @@ func (m Member) Announced(by Member) Member {
 	}
 	return m
 }
-
-// RosterBefore is the roster of a snapshot from before there were rosters. All servers must
-// make the same of it, since they continue from there with the same changes.
-func RosterBefore(cluster string, voters []uint64) *Roster {
-	r := &Roster{Cluster: cluster}
-	for _, id := range voters {
-		r.Members, r.Next = append(r.Members, Member{ID: id, Voter: true}), max(r.Next, id+1)
-	}
-	return r
-}

@@ -182,14 +182,10 @@ func (n *Node) compact(index uint64) {
 // metadata, never the state.
 func (n *Node) keepArrival(e Received) *raftpb.Message {
 	meta := e.Message.GetSnapshot().GetMetadata()
-	if e.State == nil {
+	if e.State == nil || e.Roster == nil {
 		return nil
 	}
 	message := e.Message
-	if e.Roster == nil {
-		// It was taken by a version that had no rosters.
-		e.Roster = RosterBefore(n.roster.Cluster, meta.GetConfState().GetVoters())
-	}
 	if !isIn(meta.GetConfState(), n.id) {
 		if n.id < e.Roster.Next || n.plants(OnlyOwnSnapshots) {
 			return nil // it was removed

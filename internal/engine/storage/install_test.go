@@ -39,7 +39,7 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
-	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: 10, Term: 3, State: state.Freeze()}, nil, nil); err != nil {
+	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: 10, Term: 3, Roster: &replica.Roster{Cluster: "c"}, State: state.Freeze()}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range []replica.Write{
@@ -69,7 +69,7 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 func TestAStateThatJustCameIsNotPurged(t *testing.T) {
 	dir := t.TempDir()
 	for _, index := range []uint64{1, 5, 9, 20} {
-		if _, err := writeState(dir, replica.Snapshot{Index: index, Term: 1, State: core.New()}, nil, nil); err != nil {
+		if _, err := writeState(dir, replica.Snapshot{Index: index, Term: 1, Roster: &replica.Roster{Cluster: "c"}, State: core.New()}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestAStateThatIsOfNoUseIsNotTaken(t *testing.T) {
 	d := &Disk{room: newRoom(Config{SegmentBytes: testSegment, SnapshotEvery: testSegment}, dir)}
 	free := uint64(1 << 40)
 	d.statfs = func(string) (uint64, error) { return free, nil }
-	own := replica.Snapshot{Index: 5, Term: 1, State: core.New()}
+	own := replica.Snapshot{Index: 5, Term: 1, Roster: &replica.Roster{Cluster: "c"}, State: core.New()}
 	if _, err := writeState(dir.Snapshots(), own, nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestAStateThatIsOfNoUseIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs := func(index uint64) *bytes.Buffer {
-		s := replica.Snapshot{Index: index, Term: 1, State: core.New()}
+		s := replica.Snapshot{Index: index, Term: 1, Roster: &replica.Roster{Cluster: "c"}, State: core.New()}
 		if _, err := s.State.Apply(7, 0, []core.Command{lease("r", time.Minute)}); err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	if found != nil {
 		found(mark.GetIndex())
 	}
-	r := &Recovered{State: snapshot.State, Roster: d.roster(snapshot.Index, snapshot.Roster, mark),
+	r := &Recovered{State: snapshot.State, Roster: snapshot.Roster,
 		Applied: mark.GetIndex(), Size: size}
 	if err := r.readLog(d.wal(), mark); err != nil || !r.torn {
 		return r, err
@@ -88,22 +88,6 @@ func beginAgain(d *Dir, log *wal.WAL) (*Recovered, error) {
 		return nil, err
 	}
 	return beginLog(d)
-}
-
-// roster returns who belonged to the cluster at a snapshot. A snapshot from before there were
-// rosters names nobody; then the mark in the log tells the voters, or else the server was
-// alone.
-func (d *Dir) roster(index uint64, named *replica.Roster, mark *walpb.Snapshot) *replica.Roster {
-	voters := mark.GetConfState().GetVoters()
-	switch {
-	case named != nil:
-		return named
-	case index == 0:
-		return &replica.Roster{Cluster: d.Cluster}
-	case len(voters) > 0:
-		return replica.RosterBefore(d.Cluster, voters)
-	}
-	return replica.RosterBefore(d.Cluster, []uint64{d.Node})
 }
 
 // beginLog makes the first log. What an earlier try left is of no value: nobody was ever
@@ -129,7 +113,7 @@ func beginLog(d *Dir) (*Recovered, error) {
 func (d *Dir) newestState(marks []*walpb.Snapshot) (*walpb.Snapshot, replica.Snapshot, int64, error) {
 	for _, mark := range slices.Backward(marks) {
 		if mark.GetIndex() == 0 {
-			return mark, replica.Snapshot{State: core.New()}, 0, nil
+			return mark, replica.Snapshot{State: core.New(), Roster: &replica.Roster{Cluster: d.Cluster}}, 0, nil
 		}
 		s, size, err := d.readState(mark.GetIndex(), mark.GetTerm())
 		if err == nil {

@@ -122,7 +122,7 @@ func (d *Dir) empty() {
 
 // freshID returns an id that no server of a cluster ever had.
 func freshID(r *replica.Roster) uint64 {
-	id := max(r.Next, 2) // the first of a cluster without a roster had 1
+	id := max(r.Next, 2) // the first of a cluster has 1
 	for _, m := range r.Peers() {
 		id = max(id, m.ID+1)
 	}

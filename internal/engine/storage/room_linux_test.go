@@ -67,7 +67,7 @@ func scarceDisk(t *testing.T) (d *Disk, stop func()) {
 
 func writeEmpty(t *testing.T, dir *Dir, index uint64) {
 	t.Helper()
-	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: index, Term: 1, State: core.New()}, nil, nil); err != nil {
+	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: index, Term: 1, Roster: &replica.Roster{Cluster: "c"}, State: core.New()}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -22,14 +22,12 @@ import (
 
 // A state file is a snapshot: a head, then the state as wire.WriteSnapshot makes it. The head
 // has the magic, the snapshot's index and term, the length of the roster, the roster, and a
-// checksum of all that. Files of the first format are of servers that knew no others: they have
-// no roster and no length of one.
+// checksum of all that.
 const (
-	stateSuffix   = ".snap.db"
-	stateMagic    = "LHSTATE2"
-	stateMagicOne = "LHSTATE1"
-	stateFixed    = len(stateMagic) + 8 + 8
-	maxRoster     = 1 << 20
+	stateSuffix = ".snap.db"
+	stateMagic  = "LHSTATE2"
+	stateFixed  = len(stateMagic) + 8 + 8
+	maxRoster   = 1 << 20
 
 	partSuffix = ".part" // of a file while it arrives
 )
@@ -93,23 +91,19 @@ func readHead(r io.Reader) (s replica.Snapshot, size int, err error) {
 	if !read(uint32(stateFixed)) {
 		return s, 0, errors.New("its head is cut off")
 	}
-	magic := string(head[:len(stateMagic)])
-	switch {
-	case magic == stateMagicOne:
-	case magic != stateMagic:
+	if string(head[:len(stateMagic)]) != stateMagic {
 		return s, 0, errors.New("it is not a snapshot")
-	case !read(4):
+	}
+	if !read(4) {
 		return s, 0, errors.New("its head is cut off")
-	default:
-		length := binary.BigEndian.Uint32(head[stateFixed:])
-		// A damaged length must not make this allocate gigabytes before the checksum is
-		// compared.
-		if length > maxRoster {
-			return s, 0, errors.New("the checksum of its head is wrong")
-		}
-		if !read(length) {
-			return s, 0, errors.New("its head is cut off")
-		}
+	}
+	length := binary.BigEndian.Uint32(head[stateFixed:])
+	// A damaged length must not make this allocate gigabytes before the checksum is compared.
+	if length > maxRoster {
+		return s, 0, errors.New("the checksum of its head is wrong")
+	}
+	if !read(length) {
+		return s, 0, errors.New("its head is cut off")
 	}
 	body := head
 	if !read(4) {
@@ -119,8 +113,8 @@ func readHead(r io.Reader) (s replica.Snapshot, size int, err error) {
 		return s, 0, errors.New("the checksum of its head is wrong")
 	}
 	s.Index, s.Term = binary.BigEndian.Uint64(head[8:]), binary.BigEndian.Uint64(head[16:])
-	if magic == stateMagic {
-		err = json.Unmarshal(body[stateFixed+4:], &s.Roster)
+	if err = json.Unmarshal(body[stateFixed+4:], &s.Roster); err == nil && s.Roster == nil {
+		err = errors.New("its head names no members")
 	}
 	return s, len(head), err
 }

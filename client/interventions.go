@@ -28,7 +28,6 @@ func (s *Session) applyInterventionsLocked(answer store.SessionAnswer) (unconfir
 	if !answer.Counted {
 		return nil
 	}
-	// A server that was upgraded may begin to count in the middle of a session.
 	first := !s.countsInterventions // the server has just begun to count: earlier interventions are unknown
 	s.countsInterventions = true
 	if answer.Interventions <= s.interventions && !first {

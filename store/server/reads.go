@@ -79,12 +79,6 @@ func (s *Store) Watch(ctx context.Context, q store.WatchQuery) iter.Seq2[leaseho
 			if v1.Transient(err) {
 				s.servers.Leave(chosen)
 			}
-			if query.Interventions && errors.Is(err, leasehold.ErrInvalid) {
-				// An older server: its events are more, and mean the same.
-				q.Interventions = false
-				s.Watch(ctx, q)(yield)
-				return
-			}
 			if !yield(event(e), err) {
 				return
 			}

@@ -153,7 +153,7 @@ class Client:
     def _release(self, lease: str, until: float, withdraw: bool = False, within: float = 5.0) -> None:
         """Release a lease, or a wait. Try again until a server has answered, or until a moment; at least once."""
         body = {"id": lease}
-        if withdraw and self._servers.level() >= 4:
+        if withdraw:
             body["withdraw"] = True  # type: ignore[assignment]
         attempts = 0
         while True:

@@ -49,7 +49,6 @@ class Server:
 
     def __init__(self, address: Address, tls: Optional[ssl.SSLContext]) -> None:
         self.address = address
-        self.level = 0  # as its last answer said
         self._tls = tls if address.secure else None
         self._lock = threading.Lock()  # guards what follows
         self._idle: List[Connection] = []
@@ -115,10 +114,6 @@ class Servers:
 
     def count(self) -> int:
         return len(self._all)
-
-    def level(self) -> int:
-        """Return the feature level that the server to ask now told last; 0 if it told none."""
-        return self._all[self._turn % len(self._all)].level
 
     def attempt(
         self, method: str, path: str, body: Optional[Dict[str, Any]] = None, *, within: float,
@@ -287,9 +282,6 @@ class Servers:
 
     def _read(self, server: Server, response: Response) -> Dict[str, Any]:
         """Return the value of an answer, or raise the error that it is."""
-        level = response.headers.get("Leasehold-Level", "")
-        if level.isdigit():
-            server.level = int(level)
         try:
             value = json.loads(response.body)
         except ValueError:

@@ -85,6 +85,9 @@ func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }
 // counts from then on.
 func Greeted(c net.Conn) { listen.Greeted(c) }
 
+// ServeHTTP answers a request that a protocol has read on its connection as the port answers those of HTTP.
+func ServeHTTP(c net.Conn, w http.ResponseWriter, r *http.Request) { listen.ServeHTTP(c, w, r) }
+
 // Proven says that a credential was accepted on a protocol's connection, or where none is needed, that something real
 // was asked: it is no longer closed to make room for others. For HTTP, Login and Prove do it.
 func Proven(c net.Conn) { listen.Proven(c) }

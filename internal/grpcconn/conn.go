@@ -289,12 +289,14 @@ func (c *conn) handleTrailer(id uint32, end bool) error {
 // begin begins a call. mu is held.
 func (c *conn) begin(id uint32, r *request, ended bool) {
 	s := &Stream{conn: c, id: id, fields: r.fields, window: windowSize, cost: streamCost + r.size}
+	s.beginPlain(r)
 	c.hold(s.cost)
 	switch {
 	case r.refused != nil:
 		s.refused = r.refused
 	case c.tooMuch() != nil:
 		s.refused = c.tooMuch()
+	case s.plain != nil:
 	case !grpcContent(r.contentType):
 		s.httpStatus = "415"
 		s.refused = status.Errorf(codes.InvalidArgument, "invalid gRPC request content-type %q", brief(r.contentType))
@@ -320,10 +322,10 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 		s.Context, s.cancel = context.WithCancel(context.Background())
 	}
 	c.streams[id] = s
-	if s.refused == nil && s.method.unary == nil {
+	if s.refused == nil && (s.plain != nil || s.method.unary == nil) {
 		s.more = make(chan struct{}, 1)
 	}
-	if s.refused != nil || s.more != nil && s.method.info.IsClientStream {
+	if s.refused != nil || s.plain != nil || s.more != nil && s.method.info.IsClientStream {
 		s.start()
 	}
 	if ended {

@@ -8,4 +8,5 @@
 //
 // Frames are read by golang.org/x/net/http2, and services are described as for grpc-go: their generated code runs
 // unchanged. What no client of such services uses is left out: compression, trailers of a client, metadata in answers.
+// Requests that are not gRPC go to a handler, as net/http would hand them over.
 package grpcconn

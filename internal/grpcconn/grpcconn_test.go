@@ -41,6 +41,7 @@ type echo struct {
 	begun  int           // calls that wait
 	let    chan struct{} // lets those go on that wait; nil: nobody waits
 	agents []string      // what clients call themselves
+	bodies []error       // what came of bodies, and of answers
 }
 
 func (e *echo) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
@@ -113,7 +114,7 @@ func inBubble(t *testing.T, do func(s *site)) {
 				return next(impl, s)
 			},
 			MaxRequest: testMost, MaxStreams: 64, MaxUnsent: testUnsent, PingTime: testPing, SlowTime: testSlow, DrainTime: testDrain,
-			Greeted: func(net.Conn) {},
+			Greeted: func(net.Conn) {}, Plain: e.plain, ReadTime: testRead, WriteTime: testWrite,
 		})}
 		s.ctx, s.stop = context.WithCancel(t.Context())
 		do(s)

@@ -35,7 +35,7 @@ func (f fields) get(name string) string {
 
 // A request is the header of a call.
 type request struct {
-	path, method, scheme, contentType, encoding string
+	path, method, scheme, authority, contentType, encoding string
 
 	timeout time.Duration // 0: there is none
 	fields  fields
@@ -100,6 +100,12 @@ func (h *headerReader) request() (r request, whole bool) {
 	if h.size > maxHeader {
 		r.refused = status.Errorf(codes.ResourceExhausted, "the header of the call has %d bytes, of at most %d",
 			h.size, maxHeader)
+		r.size = h.size
+		for _, f := range h.all {
+			if f.Name == "content-type" {
+				r.contentType = f.Value
+			}
+		}
 		return r, true
 	}
 	begun := false // what is not about HTTP/2 itself
@@ -159,7 +165,7 @@ func (r *request) pseudo(name, value string) bool {
 	case ":scheme":
 		field = &r.scheme
 	case ":authority":
-		return true
+		field = &r.authority
 	default:
 		return false
 	}

@@ -139,7 +139,10 @@ func TestBadFrames(t *testing.T) {
 	}{
 		"an answer":  {func(c *raw) { c.send(message(0)...) }, "HEADERS,DATA,HEADERS"},
 		"no message": {func(c *raw) { c.call(1, true) }, "HEADERS"},
-		"no gRPC":    {func(c *raw) { c.call(1, true, ":method", "GET", ":path", "/health", ":scheme", "http") }, "HEADERS"},
+		"no gRPC": {func(c *raw) {
+			c.call(1, true, ":method", "GET", ":path", "/health", ":scheme", "http")
+		}, "HEADERS,DATA,DATA"},
+		"another gRPC": {malformed("content-type", "application/grpc+json"), "HEADERS"},
 		"a GET": {func(c *raw) {
 			c.call(1, true, ":method", "GET", ":path", "/x/y", ":scheme", "http", "content-type", "application/grpc")
 		}, "HEADERS"},
@@ -152,8 +155,8 @@ func TestBadFrames(t *testing.T) {
 		}, "HEADERS"},
 		"a large header": {func(c *raw) {
 			c.call(1, true, append(slices.Clone(usual), "a", strings.Repeat("x", 3000))...)
-			for id := uint32(3); id < 9; id += 2 { // each names the large field many times
-				c.writeBlock(id, true, bytes.Repeat([]byte{0x80 | 62}, 100))
+			for id := uint32(3); id < 9; id += 2 { // each names the content type, and the large field many times
+				c.writeBlock(id, true, append([]byte{0x80 | 63}, bytes.Repeat([]byte{0x80 | 62}, 100)...))
 			}
 		}, "HEADERS,HEADERS,HEADERS,HEADERS"},
 
@@ -547,6 +550,8 @@ func FuzzConn(f *testing.F) {
 	_ = c.WriteWindowUpdate(3, 100)
 	_ = c.WritePing(false, [8]byte{})
 	_ = c.WriteRSTStream(3, 0)
+	c.call(5, false, ":method", "PUT", ":scheme", "http", ":path", "/body", "content-length", "3", "expect", "100-continue")
+	_ = c.WriteData(5, true, []byte("abc"))
 	f.Add(b.Bytes())
 	f.Add(b.Bytes()[:b.Len()/2])
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,12 @@ type Config struct {
 	// Admit refuses a call before a large message of it is decoded; nil: Unary and Stream judge alone. Unary judges a
 	// call that was admitted again.
 	Admit func(ctx context.Context, method string) (context.Context, error)
+
+	// Plain answers requests that are not gRPC, as an http.Handler does. A panic other than http.ErrAbortHandler ends
+	// the program.
+	Plain     func(s *Stream, w http.ResponseWriter, r *http.Request)
+	ReadTime  time.Duration // for all of such a request
+	WriteTime time.Duration // for all of the answer to one; as ReadTime, handlers can change it
 
 	MaxRequest int // bytes of one message
 	MaxStreams int // calls that are under way on one connection

@@ -29,6 +29,7 @@ type Stream struct {
 	conn       *conn
 	id         uint32
 	method     *method
+	plain      *plain // what it is instead of a call of gRPC; nil: it is one
 	fields     fields
 	refused    error  // why the call is not carried out
 	httpStatus string // of one that is no gRPC; empty: 200
@@ -88,15 +89,18 @@ func (s *Stream) arrived(data []byte, end bool) {
 	c.hold(len(data))
 	s.ended = s.ended || end
 	if s.broken == nil {
-		s.broken = s.check()
+		s.broken = s.check(len(data))
 	}
 	if s.broken != nil {
-		c.hold(-len(s.in))
-		s.taken += len(s.in)
-		s.in = nil
+		s.dropBroken()
 	}
-	if s.method == nil || s.refused != nil {
+	switch {
+	case s.refused != nil:
 		return // its answer is on the way
+	case s.plain != nil:
+		s.signal()
+		s.allow()
+		return
 	}
 	whole := s.ended || s.broken != nil || s.more != nil && s.whole()
 	if s.more != nil && whole {
@@ -108,9 +112,19 @@ func (s *Stream) arrived(data []byte, end bool) {
 	s.allow()
 }
 
-// check looks at the beginning of what came.
-func (s *Stream) check() error {
+// dropBroken forgets what came, since nobody can use it.
+func (s *Stream) dropBroken() {
+	s.conn.hold(-len(s.in))
+	s.taken += len(s.in)
+	s.in = nil
+}
+
+// check looks at the beginning of what came, of which so many bytes are new.
+func (s *Stream) check(came int) error {
 	c := s.conn
+	if s.plain != nil {
+		return s.plain.arrived(came)
+	}
 	if err := c.tooMuch(); err != nil {
 		return err
 	}
@@ -141,7 +155,7 @@ func (s *Stream) allow() {
 	if s.taken >= windowSize/2 {
 		more = s.taken
 	}
-	if len(s.in) >= prefix {
+	if s.plain == nil && len(s.in) >= prefix {
 		more = max(more, prefix+s.length()-len(s.in)-s.window)
 	}
 	if more > 0 {
@@ -187,6 +201,9 @@ func (s *Stream) run() {
 		err    = s.refused
 	)
 	switch server := s.conn.server; {
+	case s.plain != nil:
+		s.plain.serve()
+		return
 	case err != nil:
 	case s.method.unary != nil:
 		answer, err = s.method.unary(s.method.impl, s, s.decode, server.Unary)
@@ -258,7 +275,7 @@ func (s *Stream) take() ([]byte, error) {
 			}
 			c.hold(-n)
 			s.taken += n
-			s.broken = s.check() // of what follows
+			s.broken = s.check(0) // of what follows
 			s.allow()
 			return message, nil
 		}

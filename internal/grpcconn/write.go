@@ -170,7 +170,11 @@ func (s *Stream) put(message []byte) error {
 		if err := s.await(); err != nil {
 			return err
 		}
-		if !s.headed {
+		switch {
+		case s.headed:
+		case s.plain != nil:
+			s.plain.putHead(false)
+		default:
 			s.headed = true
 			c.putHeader(s.id, false, ok200, contentType)
 		}

@@ -59,6 +59,11 @@ type Protocol struct {
 	Refuse func(c net.Conn, err error)
 }
 
+// ServeHTTP answers a request that a Protocol has read on a connection as the port answers those of HTTP.
+func ServeHTTP(c net.Conn, w http.ResponseWriter, r *http.Request) {
+	ConnOf(c).host.ServeHTTP(w, r.WithContext(withConn(r.Context(), c)))
+}
+
 // A Fault is an error that HTTP has a status of its own for.
 type Fault struct {
 	Err    error

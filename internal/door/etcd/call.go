@@ -196,6 +196,9 @@ func (c *call) login() (err error) {
 		grpcconn.FromContext(c.ctx).Proven()
 	} else {
 		door.ProvenIn(c.ctx)
+		if s, ok := c.ctx.Value(plainKey{}).(*grpcconn.Stream); ok {
+			s.Proven()
+		}
 	}
 	return nil
 }

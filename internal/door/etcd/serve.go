@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ const (
 func (d *Door) newOwn() *grpcconn.Server {
 	return grpcconn.NewServer(grpcconn.Config{
 		Services: d.services, Unary: d.unary, Stream: d.streaming, Admit: d.admit,
+		Plain: d.plain, ReadTime: door.ReadTime, WriteTime: door.WriteTime,
 		MaxRequest: maxRequest, MaxStreams: maxStreams, MaxUnsent: maxUnsent,
 		PingTime: pingTime, SlowTime: slowTime, DrainTime: drainTime, Greeted: door.Greeted,
 	})
@@ -68,8 +70,8 @@ func (d *Door) noteRefused(r *http.Request, err error) {
 	})
 }
 
-// Port returns a port of the door's own, where gRPC has a transport that was made for small calls. What begins
-// otherwise is HTTP/1.1, for the gateway.
+// Port returns a port of the door's own, where gRPC has a transport that was made for small calls, and so have other
+// requests over HTTP/2. What begins otherwise is HTTP/1.1.
 func (d *Door) Port(address string) *door.Port {
 	d.own = d.newOwn()
 	preface := []byte("PRI * HTTP/2.0")
@@ -86,6 +88,28 @@ func (d *Door) Port(address string) *door.Port {
 		},
 		Opened: func(address string) { d.backend.Log().Info("etcd clients are served", "address", address) },
 	}
+}
+
+// plainKey is where the context of a request has the stream that it came on.
+type plainKey struct{}
+
+// plain answers what is not gRPC on a connection of the door's own port.
+func (d *Door) plain(s *grpcconn.Stream, w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if said := recover(); said != nil {
+			if said != http.ErrAbortHandler {
+				d.backend.Log().Error("serving a request panicked", "path", door.Brief(r.URL.Path),
+					"from", r.RemoteAddr, "panic", said, "stack", string(debug.Stack()))
+			}
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	conn := s.Conn().(*ownConn)
+	if conn.refused != nil {
+		d.refuse(w, r, conn.refused)
+		return
+	}
+	door.ServeHTTP(conn, w, r.WithContext(context.WithValue(r.Context(), plainKey{}, s)))
 }
 
 // serveConn serves a connection until that has ended. With an error all calls on it are refused.

@@ -1,6 +1,7 @@
 package tfstate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -328,9 +329,12 @@ func (s *Scanner) endString() error {
 	return s.note(`"` + string(s.text) + `"`)
 }
 
-// plain returns a key without its escapes; empty if it is too long to matter. Escapes have to be
-// resolved: "\u0073erial" is a serial too.
+// plain returns a key without its escapes; empty if it does not matter. Escapes have to be resolved:
+// "\u0073erial" is a serial too.
 func (s *Scanner) plain() (key string) {
+	if bytes.IndexByte(s.text, '\\') < 0 && field(string(s.text)) < 0 && string(s.text) != "encrypted_data" {
+		return "" // as nearly all keys: they are not worth a text of their own
+	}
 	if s.cut || json.Unmarshal([]byte(`"`+string(s.text)+`"`), &key) != nil {
 		return ""
 	}

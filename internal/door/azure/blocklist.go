@@ -31,11 +31,19 @@ const maxBlockLine = 1024
 // maxBlockList is the largest block list, in bytes: each of its lines has at most 140.
 const maxBlockList = 140*maxBlocks + 1024
 
+// maxQuotes is how many quotation marks a block list may have: those of two attributes for each line, which say
+// nothing. In memory an attribute has fifty times its length.
+const maxQuotes = 4*maxBlocks + 64
+
 // parseBlockList reads a block list. encoding/xml's struct decoding would lose the order between lines of different
 // kinds, and the order is that of the blob.
 func parseBlockList(b []byte) (list []listed, err error) {
+	if bytes.Count(b, []byte{'"'})+bytes.Count(b, []byte{'\''}) > maxQuotes {
+		return nil, errInvalidXML
+	}
 	d := xml.NewDecoder(bytes.NewReader(b))
 	depth, kind, complete := 0, "", false
+	var id []byte // of the line: its text can come in many pieces
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -58,11 +66,15 @@ func parseBlockList(b []byte) (list []listed, err error) {
 				}
 			}
 		case xml.EndElement:
+			if depth == 2 {
+				list[len(list)-1].id = string(id)
+				id = id[:0]
+			}
 			depth--
 			complete = depth == 0
 		case xml.CharData:
 			if depth == 2 {
-				if list[len(list)-1].id += string(token); len(list[len(list)-1].id) > maxBlockLine {
+				if id = append(id, token...); len(id) > maxBlockLine {
 					return nil, errInvalidBlockID
 				}
 			}

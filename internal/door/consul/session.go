@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -328,16 +329,21 @@ func (c *call) readJSON(into any, most int64, strict bool) error {
 	if c.r.ContentLength > most {
 		return tooLarge(c.r.ContentLength, most)
 	}
-	decoder := json.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, most))
-	if strict {
-		decoder.DisallowUnknownFields()
-	}
-	err := decoder.Decode(into)
-	var long *http.MaxBytesError
-	switch {
-	case errors.As(err, &long):
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
+	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		return tooLarge(0, most)
-	case err != nil && !errors.Is(err, io.EOF):
+	}
+	if err == nil {
+		err = door.CheckParts(body)
+	}
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(body))
+		if strict {
+			decoder.DisallowUnknownFields()
+		}
+		err = decoder.Decode(into)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return badRequest("Request decode failed: %v", strings.TrimSpace(err.Error()))
 	}
 	return err

@@ -136,6 +136,9 @@ const maxJSON = maxRequest * 3 / 2
 // maxAnonymous is how long a body can be that says who somebody is: a JWT is the longest in it.
 const maxAnonymous = 32 << 10
 
+// maxFields is how many fields and items of lists a body can have: no part has more than 13.
+const maxFields = 16 * grpcconn.MaxParts
+
 var encoding = protojson.MarshalOptions{UseProtoNames: true}
 
 // decodeJSON reads a request. Fields that nobody knows are passed over, as etcd does.
@@ -143,8 +146,11 @@ func decodeJSON(body []byte, m proto.Message) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
-	if bytes.Count(body, []byte("{")) > grpcconn.MaxParts { // in texts there are none: they are in base64
+	switch { // in texts there are no such characters: they are in base64
+	case bytes.Count(body, []byte("{")) > grpcconn.MaxParts:
 		return status.Errorf(codes.InvalidArgument, "the request has more than %d parts", grpcconn.MaxParts)
+	case bytes.Count(body, []byte(",")) > maxFields:
+		return status.Errorf(codes.InvalidArgument, "the request has more than %d fields and items of lists", maxFields)
 	}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, m); err != nil {
 		return status.Errorf(codes.InvalidArgument, "%v", err)

@@ -128,6 +128,12 @@ func (c *call) receive(w http.ResponseWriter) (o *operation, err error) {
 		}
 		return o, door.Invalid("the request cannot be read: %v", err)
 	}
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return o, door.Invalid("the body is a batch of requests: send each by itself, as newer versions of MCP have it")
+	}
+	if err := door.CheckParts(body); err != nil {
+		return o, err
+	}
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
 	return asked(body), nil
 }

@@ -27,8 +27,8 @@ func Parse(body []byte, into any) error {
 			"the body has an escape such as \\ud800 that is half a character: write both halves, " +
 				"or the character itself")
 	}
-	if len(body) > maxParts && parts(body) > maxParts {
-		return door.Invalid("the body has more than %d fields and items of lists: send it in parts", maxParts)
+	if err := door.CheckParts(body); err != nil {
+		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -42,26 +42,6 @@ func Parse(body []byte, into any) error {
 		return door.Invalid("the body is %s: send a JSON object", door.Brief(string(body)))
 	}
 	return nil
-}
-
-// maxParts is how many fields and items of lists a body may have. An item of three bytes, or one of a wrong kind, takes
-// hundreds in memory.
-const maxParts = 32 << 10
-
-// parts counts fields and items of lists, by what separates them.
-func parts(body []byte) (n int) {
-	text := false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case text && c == '\\':
-			i++
-		case c == '"':
-			text = !text
-		case !text && (c == ',' || c == '{' || c == '['):
-			n++
-		}
-	}
-	return n
 }
 
 // halfPair reports whether a body has an escaped surrogate without its other half.

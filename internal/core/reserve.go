@@ -130,8 +130,8 @@ func (s *State) mayReserve(sp *space, c *Reserve) *leasehold.Error {
 		return refuse(leasehold.Limited, "%s has %d reservations: at most %d are allowed", c.Resource,
 			sp.reservations.Of(c.Resource), leasehold.MaxReservationsOf).Err
 	case sp.isPart(c.Resource, uint32(c.Slots)) &&
-		sp.reservations.Units(c.Resource)+c.Slots*max(1, len(c.Starts)) > leasehold.MaxPlannedUnits:
-		return tooManyPlanned(sp, c.Resource)
+		sp.reservations.Units(c.Resource)+unitsInAll(c) > leasehold.MaxPlannedUnits:
+		return tooManyPlanned(sp, c)
 	case c.Rule != nil && sp.reservations.Recurring() >= leasehold.MaxSeries:
 		return refuse(leasehold.Limited, "the namespace has %d recurring reservations: at most %d are allowed",
 			sp.reservations.Recurring(), leasehold.MaxSeries).Err
@@ -140,10 +140,14 @@ func (s *State) mayReserve(sp *space, c *Reserve) *leasehold.Error {
 }
 
 // tooManyPlanned refuses to plan more units of a pool: whoever reserves some is compared with those who have others.
-func tooManyPlanned(sp *space, path string) *leasehold.Error {
-	return refuse(leasehold.Limited, "%d units of %s are planned for its reservations: at most %d are allowed, those "+
-		"of each reservation counted", sp.reservations.Units(path), path, leasehold.MaxPlannedUnits).Err
+func tooManyPlanned(sp *space, c *Reserve) *leasehold.Error {
+	return refuse(leasehold.Limited, "%d more units of %s are asked for, and %d are planned for its reservations: at "+
+		"most %d are allowed, those of each reservation counted", unitsInAll(c), c.Resource,
+		sp.reservations.Units(c.Resource), leasehold.MaxPlannedUnits).Err
 }
+
+// unitsInAll is how many units of a pool a command asks for, those of each of its reservations counted.
+func unitsInAll(c *Reserve) int { return c.Slots * max(1, len(c.Starts)) }
 
 // latePlan is how long ago a reservation may begin: the clocks of those who ask are never quite right.
 const latePlan = time.Minute

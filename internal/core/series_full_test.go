@@ -62,7 +62,8 @@ func TestPlannedUnitsAreBounded(t *testing.T) {
 	for i := range 6 {
 		d.must(ask(i, 9990, time.Hour))
 	}
-	d.refused(ask(7, 9990, time.Hour), leasehold.Limited, "at most 65536")
+	d.refused(ask(7, 9990, time.Hour), leasehold.Limited,
+		"9990 more units of gpu are asked for, and 59940 are planned for its reservations: at most 65536")
 	d.must(ask(8, 5000, time.Hour))
 	long := reserve("gpu", 100, 1, time.Hour)
 	long.Length = 24 * time.Hour

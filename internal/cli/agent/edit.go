@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
@@ -100,6 +101,9 @@ func within(dir, path string) (*edit, error) {
 // behind returns where a path leads, behind all links. The file, and directories above it, may be missing.
 func behind(path string) (string, error) {
 	file, err := filepath.EvalSymlinks(path)
+	if _, seen := os.Stat(path); err != nil && errors.Is(seen, syscall.ELOOP) {
+		return "", cli.Failure(leasehold.Refused, "the links of %s lead in a circle: nothing was changed", path)
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}

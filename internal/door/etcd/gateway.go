@@ -106,7 +106,9 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return decodeJSON(body, m.(proto.Message))
 	}
+	unhurriedWrites(w) // a lock may be waited for; over HTTP/2 the limit also counts while nothing is written
 	answer, err := c.unary(c.impl, ctx, decode, c.door.unary)
+	door.WriteWithin(w, slowTime)
 	if err != nil {
 		writeFailure(w, err)
 		return
@@ -117,7 +119,6 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	door.WriteWithin(w, slowTime)
 	_, _ = w.Write(text) // whether it arrives is not for us to know
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,5 +150,40 @@ func TestEndlessCallsOnTheSharedPort(t *testing.T) {
 			t.Errorf("%d bytes were read", n)
 		}
 		_ = h.out.Close()
+	})
+}
+
+// A lock is waited for as long as its client wants, over HTTP/2, too.
+func TestGatewayWaitsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.Start(engine.NewGoClock())
+		defer e.Close()
+		pipe := doortest.NewPipe()
+		host := door.MustHost(e, door.HostConfig{}, Kind)
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() { ended <- host.Serve(ctx, pipe) }()
+		transport := &http.Transport{DialContext: pipe.Dial, Protocols: new(http.Protocols)}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		ask := func(path, body string) string {
+			lines, err := post(&http.Client{Transport: transport}, "http://server/v3/"+path, body)
+			return fmt.Sprint(lines, err)
+		}
+		for _, lease := range []string{"5", "6"} {
+			ask("lease/grant", `{"ID":"`+lease+`","TTL":"600"}`)
+		}
+		ask("lock/lock", `{"name":"YQ==","lease":"5"}`)
+		time.AfterFunc(90*time.Second, func() { ask("lease/revoke", `{"ID":"5"}`) })
+		began := time.Now()
+		if got := ask("lock/lock", `{"name":"YQ==","lease":"6"}`); !strings.Contains(got, `"key"`) ||
+			time.Since(began) < 90*time.Second {
+			t.Errorf("after %v it is answered %s", time.Since(began), got)
+		}
+		synctest.Wait()
+		transport.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -24,6 +24,9 @@ func (s *Store) call(ctx context.Context, sc script, keys []string, args ...stri
 	if s.closed.Load() {
 		return answer{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the store is closed"}
 	}
+	if ctx.Err() != nil {
+		return answer{}, failure(ctx.Err()) // else it may still be sent, now and then
+	}
 	sent := s.clock.Now()
 	here := s.bound.Load().of(sc)
 	message, err := s.send(ctx, sc, func(b rueidis.Builder) rueidis.Completed {
@@ -106,9 +109,6 @@ func (s *Store) dedicated(calls func(rueidis.DedicatedClient) (rueidis.RedisMess
 // within ends with its context. On a shared connection the driver does not, while it connects: a call waits for the
 // connection that another call makes, for as long as that one has time.
 func within(ctx context.Context, call func() (rueidis.RedisMessage, error)) (rueidis.RedisMessage, error) {
-	if ctx.Err() != nil {
-		return rueidis.RedisMessage{}, ctx.Err() // else the driver may still send it, now and then
-	}
 	answered := make(chan result, 1)
 	go func() {
 		message, err := call()

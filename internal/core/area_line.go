@@ -13,6 +13,7 @@ type areaLine struct {
 	sp    *space
 	area  string
 	heads []areaHead // that were not looked at yet
+	moved bool       // somebody was granted something, or left
 
 	// The numbers that names have in the area.
 	held    pattern.Bits // nobody can have what overlaps them
@@ -105,6 +106,7 @@ func (l *areaLine) serve(this stirring, head areaHead) bool {
 	if !l.t.serve(this, head.waiter) {
 		return false
 	}
+	l.moved = true
 	for _, c := range together {
 		if p := l.t.pattern(c.Resource); p != nil && p.Area == l.area {
 			if number, ok := l.sp.patterns.Number(p); ok {

@@ -30,6 +30,7 @@ type line struct {
 	used    []pool.Counts // units, by what each of the limits counts together; nil: not counted yet
 	counted int           // comparisons of leases with limits
 	grants  int           // so far
+	moved   bool          // somebody was granted something, or left
 	lent    int           // how many were asked whether they would borrow something
 	borrows bool          // somebody did
 	picks   *turn         // that gets the units of those who are granted; nil: somebody only reads
@@ -327,7 +328,7 @@ func (t *turn) handOverLine(this stirring, l *line) (n int) {
 func (t *turn) handUnits(this stirring, l *line, waiter *Claim) bool {
 	sp := this.space
 	how, gone := t.gone(sp, waiter)
-	ready, spent := false, t.work.spent()
+	ready, spent := false, t.work.spent() && l.moved
 	if !gone && waiter.early() {
 		return true
 	}
@@ -343,10 +344,12 @@ func (t *turn) handUnits(this stirring, l *line, waiter *Claim) bool {
 	switch {
 	case !gone && !ready:
 		return true
-	case spent: // before it was this one's turn: see serve
+	case spent: // before it was this one's turn, and not by looking alone: see serve
 		t.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
 		return false
-	case gone:
+	}
+	l.moved = true
+	if gone {
 		t.leave(sp, t.dismissed(waiter, how), how)
 		return true
 	}

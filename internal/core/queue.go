@@ -150,7 +150,7 @@ func (t *turn) serve(this stirring, waiter *Claim) bool {
 	sp := this.space
 	how, gone := t.gone(sp, waiter)
 	together := t.together(sp, waiter)
-	spent := t.work.spent()
+	spent := t.work.spent() && (this.area == nil || this.area.moved)
 	if !gone && t.hopeless(sp, together) {
 		how, gone = leasehold.NoSlots, true
 	}
@@ -158,7 +158,8 @@ func (t *turn) serve(this stirring, waiter *Claim) bool {
 	case !gone && (waiter.early() || !t.haveTurn(this, together)):
 		return false
 	// Only after turn, so that a chore is left only where there is something to do. But what turn itself took does not
-	// count: it may be more than a whole entry has, and the chore would then come to the same for ever.
+	// count, nor what it took for those before in an area of whom nobody moved: it may be more than a whole entry has,
+	// and the chore would then come to the same for ever.
 	case spent:
 		t.putOff(sp, &Chore{Kind: HandOver, Name: this.path})
 		return false

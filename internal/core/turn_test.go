@@ -9,12 +9,9 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// TestATurnThatTakesMoreThanAnEntry has somebody wait for a unit and a lock at once. To find the unit takes more work
-// than an entry has, and it must be granted for all that.
-func TestATurnThatTakesMoreThanAnEntry(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	where := "rack!=x"
+// hardToFind makes a pool of which it takes more work to find a unit, or that none is free, than an entry has.
+func (d *desk) hardToFind() *leasehold.Select {
+	where := "special=yes"
 	for i := range 15 {
 		where += fmt.Sprint(", rack!=x", i)
 	}
@@ -23,20 +20,81 @@ func TestATurnThatTakesMoreThanAnEntry(t *testing.T) {
 		for i := range c.Units {
 			c.Units[i].Labels = leasehold.Labels{{Key: "rack", Value: fmt.Sprint(i)}}
 		}
+		if h == 0 {
+			c.Units[0].Labels = leasehold.Labels{{Key: "special", Value: "yes"}}
+		}
 		d.must(c)
 	}
 	d.open("s")
-	for _, path := range []string{"lock", "other"} {
-		d.must(&core.Acquire{Namespace: ns, Resource: path, ID: path, Holder: "h"})
-	}
-	d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: "unit", Holder: "w", Session: "s", Slots: 1, Wait: 20 * time.Minute,
-		Select: &leasehold.Select{Where: where, Spread: true}, Also: []core.Item{{Resource: "lock", ID: "second"}}})
-	d.must(&core.Renew{Namespace: ns, ID: "unit"}) // the queue of the pool was looked at, and is calm
-	d.must(&core.Release{Namespace: ns, ID: "lock"})
+	return &leasehold.Select{Where: where, Spread: true}
+}
+
+// waitsFor has somebody wait for the unit that is hard to find and for something else.
+func (d *desk) waitsFor(special *leasehold.Select, other core.Item) {
+	d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: "unit", Holder: "w", Session: "s", Slots: 1,
+		Wait: 20 * time.Minute, Select: special, Also: []core.Item{other}})
+}
+
+// ticks lets chores be done that need no more than a few entries.
+func (d *desk) ticks() {
 	for range 20 {
 		d.at(d.now + time.Second).must(&core.Tick{})
 	}
+}
+
+// TestATurnThatTakesMoreThanAnEntry has somebody wait for a unit and a lock at once. To find the unit takes more work
+// than an entry has, and it must be granted for all that.
+func TestATurnThatTakesMoreThanAnEntry(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	special := d.hardToFind()
+	for _, path := range []string{"lock", "other"} {
+		d.must(&core.Acquire{Namespace: ns, Resource: path, ID: path, Holder: "h"})
+	}
+	d.waitsFor(special, core.Item{Resource: "lock", ID: "second"})
+	d.must(&core.Renew{Namespace: ns, ID: "unit"}) // the queue of the pool was looked at, and is calm
+	d.must(&core.Release{Namespace: ns, ID: "lock"})
+	d.ticks()
 	if status := d.state.View(0).Status(ns, "lock", 10); status.Waiting > 0 {
 		t.Error("all that it waits for is free, and it waits")
+	}
+}
+
+// TestBehindATurnThatTakesMoreThanAnEntry has somebody wait, in a pool and in an area, behind one whose unit elsewhere
+// somebody has, which takes more work to find out than an entry has. Who is behind must be granted what is free.
+func TestBehindATurnThatTakesMoreThanAnEntry(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		has           core.Acquire
+		first, behind core.Item
+	}{
+		{
+			"pool", core.Acquire{Resource: "small", Slots: 2, Select: spread},
+			core.Item{Resource: "small", ID: "other", Slots: 1}, core.Item{Resource: "small", Slots: 1},
+		},
+		{
+			"area", core.Acquire{Resource: "repo/web:src/**"},
+			core.Item{Resource: "repo/web:src/a", ID: "other"}, core.Item{Resource: "repo/web:src/b"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			special := d.hardToFind()
+			d.must(hostUnits("small", "a", 1))
+			d.must(hostUnits("small", "b", 1))
+			d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: "special", Holder: "h", Slots: 1, Select: special})
+			c.has.Namespace, c.has.ID, c.has.Holder = ns, "all", "h"
+			d.must(&c.has)
+			d.waitsFor(special, c.first)
+			d.must(&core.Acquire{Namespace: ns, Resource: c.behind.Resource, ID: "behind", Holder: "b", Session: "s",
+				Slots: c.behind.Slots, Wait: 20 * time.Minute})
+			d.must(&core.Release{Namespace: ns, ID: "all"})
+			d.ticks()
+			if lease := d.state.View(0).Claim(ns, "behind").Lease; lease == nil || d.state.Chores() > 0 {
+				t.Errorf("what it waits for is free, and it has %v; %d chores are left", lease, d.state.Chores())
+			}
+		})
 	}
 }

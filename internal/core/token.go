@@ -56,12 +56,11 @@ func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token
 
 // raiseTokens makes the tokens of a namespace go on above one that was seen elsewhere. It is idempotent:
 // tokens that are above it, by an earlier try or by grants, stay as they are.
-func (s *State) raiseTokens(c *RaiseTokens) Answer {
-	switch {
-	case s.newestToken(c.Namespace) >= c.Above:
+func (t *turn) raiseTokens(c *RaiseTokens) Answer {
+	if t.newestToken(c.Namespace) >= c.Above {
 		return Answer{} // and no namespace is begun for it
 	}
-	return Answer{Err: s.LiftTokens(c.Namespace, c.Above)}
+	return Answer{Err: t.liftTokens(c.Namespace, c.Above)}
 }
 
 // newestToken returns a token that is at least as large as every one that was granted in a namespace: the
@@ -80,7 +79,11 @@ func (s *State) LiftTokens(namespace string, above leasehold.Token) *leasehold.E
 		return refuse(leasehold.Invalid, "floor %d is out of range: no token is above %d", above,
 			leasehold.MaxToken).Err
 	}
-	sp, failure := s.begin().makeSpace(namespace)
+	return s.begin().liftTokens(namespace, above)
+}
+
+func (t *turn) liftTokens(namespace string, above leasehold.Token) *leasehold.Error {
+	sp, failure := t.makeSpace(namespace)
 	if failure == nil {
 		sp.token = max(sp.token, above)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
 // hardToFind makes a pool of which it takes more work to find a unit, or that none is free, than an entry has.
@@ -96,5 +97,22 @@ func TestBehindATurnThatTakesMoreThanAnEntry(t *testing.T) {
 				t.Errorf("what it waits for is free, and it has %v; %d chores are left", lease, d.state.Chores())
 			}
 		})
+	}
+}
+
+// TestRaiseTokensIsOneTurn raises tokens at the moment at which a reservation begins. What the calendar does is part of
+// that command: the record of the resource shows its new holder when the command is done.
+func TestRaiseTokensIsOneTurn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.must(&core.Reserve{Namespace: ns, ID: "r", Resource: "desk", Holder: "ann", Length: time.Hour,
+		From: reservation.Moment(wallOf(10 * time.Second))})
+	d.must(&core.PutRecord{Namespace: ns, Path: "desk", Value: "v",
+		Link: &core.Link{Resource: "desk", Mirror: "desk", Stay: true}})
+	d.must(&core.Acquire{Namespace: ns, Resource: "desk", ID: "l", Holder: "ann", Reservation: "r", Wait: time.Minute})
+	d.at(10 * time.Second).must(&core.RaiseTokens{Namespace: ns, Above: 1000, Reason: "seen elsewhere"})
+	r, err := d.state.View(0).Record(ns, "desk", 0)
+	if lease := d.state.View(0).Claim(ns, "l").Lease; lease == nil || err != nil || r.Lease != "l" {
+		t.Errorf("the record is %+v (%v), and the lease %+v", r, err, lease)
 	}
 }

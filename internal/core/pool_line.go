@@ -28,7 +28,7 @@ type line struct {
 	units   *pool.Line
 	limits  []leasehold.UnitLimit
 	used    []pool.Counts // units, by what each of the limits counts together; nil: not counted yet
-	counted int           // comparisons of leases with limits
+	counted int           // comparisons of leases and waiters with limits
 	grants  int           // so far
 	moved   bool          // somebody was granted something, or left
 	lent    int           // how many were asked whether they would borrow something
@@ -389,6 +389,7 @@ func (l *look) lineBefore(sp *space, path string, still bool, before func(*Claim
 		if n++; c.Resource != path || n > maxLine || made.units.Full() || !before(c) {
 			return false
 		}
+		made.counted += findsLease + len(made.limits)
 		if _, gone := l.gone(sp, c); gone {
 			return true
 		}

@@ -116,3 +116,30 @@ func TestRaiseTokensIsOneTurn(t *testing.T) {
 		t.Errorf("the record is %+v (%v), and the lease %+v", r, err, lease)
 	}
 }
+
+// TestWhoLooksAtAQueueCountsIt lets many locks end at once, each of which is wanted together with a unit of a pool whose
+// queue is long. To look at all of it for each of them is work, though nobody in it may have a unit.
+func TestWhoLooksAtAQueueCountsIt(t *testing.T) {
+	t.Parallel()
+	const waiters, locks = 500, 20
+	d := newDesk(t)
+	d.must(hostUnits("gpu", "h", 4))
+	d.must(&core.Define{Namespace: ns, Definition: leasehold.Definition{Path: "gpu",
+		Limits: []leasehold.UnitLimit{{By: leasehold.EachHolder, Most: 3}}}})
+	d.open("s")
+	d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: "most", Holder: "h", Slots: 3})
+	for i := range waiters {
+		d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: fmt.Sprint("w", i), Holder: "h", Session: "s", Slots: 3,
+			Wait: time.Hour})
+	}
+	for i := range locks {
+		lock := fmt.Sprint("lock", i)
+		d.must(&core.Acquire{Namespace: ns, Resource: lock, ID: lock, Holder: "h", TTL: time.Second})
+		d.must(&core.Acquire{Namespace: ns, Resource: lock, ID: lock + "'s next", Holder: "h", Session: "s",
+			Wait: time.Hour, Also: []core.Item{{Resource: "gpu", ID: lock + "'s unit", Slots: 3}}})
+	}
+	d.at(2 * time.Second).must(&core.Tick{})
+	if work := d.state.Work(); work < locks*waiters/10 {
+		t.Errorf("%d times %d waiters were looked at in %d units of work", locks, waiters, work)
+	}
+}

@@ -18,8 +18,8 @@ type From struct {
 	Askers  []*access.Asker
 }
 
-// from notes who asks for the command that is applied next, and through which door.
-func (t *turn) from(f From, i int) {
+// setOrigin notes who asks for the command that is applied next, and through which door.
+func (t *turn) setOrigin(f From, i int) {
 	t.door, t.asker = "", nil
 	if i < len(f.Origins) {
 		t.door = f.Origins[i].Door

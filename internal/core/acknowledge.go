@@ -35,7 +35,7 @@ func (t *turn) acknowledge(c *Acknowledge) Answer {
 	rested.setMore(more)
 	t.setResource(sp, &rested)
 	// Slots that no longer rest may be what the first waiter needs.
-	t.stir(sp, r.Path)
+	t.wakeQueue(sp, r.Path)
 	return Answer{} // also if an earlier try did it
 }
 
@@ -48,10 +48,10 @@ func (t *turn) acknowledgeAlarm(c *AcknowledgeAlarm) Answer {
 	}
 	a, ok := sp.alarmOrder.Get(c.Order)
 	if !ok || a.Kind != c.Kind || a.Resource != c.Resource {
-		a = t.standing(sp, &Alarm{Kind: c.Kind, Resource: c.Resource, ID: c.ID, Session: c.Session})
+		a = t.activeAlarm(sp, &Alarm{Kind: c.Kind, Resource: c.Resource, ID: c.ID, Session: c.Session})
 	}
 	switch {
-	case a == nil || a.Quiet || !a.stands(t.now):
+	case a == nil || a.Quiet || !a.isActive(t.now):
 		return Answer{}
 	case c.Resource != "" && a.Resource != c.Resource:
 		// Whether the caller may was judged by the resource that it named, so this one is as if it were gone.

@@ -221,7 +221,7 @@ func (t *turn) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answe
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	t.let(sp, c, items, claims, blocked.at)
+	t.grantOrQueue(sp, c, items, claims, blocked.at)
 	return t.askedAnswer(sp, claims)
 }
 
@@ -261,9 +261,9 @@ func (t *turn) admissible(
 	return blocked, nil
 }
 
-// let grants all claims of a request or, if they are blocked, queues them. From here on nothing is refused: everything
-// below happens, or the whole request would be half done.
-func (t *turn) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) {
+// grantOrQueue grants all claims of a request or, if they are blocked, queues them. From here on nothing is refused:
+// everything below happens, or the whole request would be half done.
+func (t *turn) grantOrQueue(sp *space, c *Acquire, items []Item, claims []*Claim, blocked *Resource) {
 	t.mirrorClaims(sp, claims)
 	for i, claim := range claims {
 		t.bind(sp, claim)
@@ -281,7 +281,8 @@ func (t *turn) let(sp *space, c *Acquire, items []Item, claims []*Claim, blocked
 		t.enqueue(sp, claims, until, c.Priority)
 		t.showClaims(sp, claims)
 		if c.Reservation != "" {
-			t.stir(sp, c.Resource) // units are kept for it where it can begin first, and no longer those of the plan
+			// Units are kept for it where it can begin first, and no longer those of the plan.
+			t.wakeQueue(sp, c.Resource)
 		}
 		t.work.take(t.forecastCost(sp, blocked))
 		return
@@ -435,5 +436,5 @@ func (t *turn) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if granted.Slots == 0 && granted.face() == nil {
 		t.holderChanged(sp, granted.Resource)
 	}
-	return t.foretold(sp, granted)
+	return t.announceReservations(sp, granted)
 }

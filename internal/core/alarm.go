@@ -84,9 +84,9 @@ func (a *Alarm) key() string {
 	return kind + "resource " + a.Resource
 }
 
-// stands reports whether an alarm is still active at a moment, collected or not. One about
+// isActive reports whether an alarm is still active at a moment, collected or not. One about
 // something past is forgotten by time alone.
-func (a *Alarm) stands(now Time) bool {
+func (a *Alarm) isActive(now Time) bool {
 	return !a.Kind.Past() || a.Last.Add(leasehold.AlarmMemory) > now
 }
 
@@ -109,7 +109,7 @@ func (t *turn) activate(sp *space, a *Alarm) {
 	// It takes its place before there is room for it: one search instead of two, and when
 	// thousands of leases end together there is one for each.
 	before, known := sp.alarms.Set(a.filed, a)
-	again := known && before.stands(t.now)
+	again := known && before.isActive(t.now)
 	if again {
 		a.SinceWall, a.Count = before.SinceWall, before.Count+1
 	}
@@ -211,20 +211,20 @@ func (t *turn) uncountAlarm(a *Alarm) {
 // reports whether it did.
 func (t *turn) forgetAlarm() bool {
 	_, a, ok := t.alarms.past.Min()
-	if !ok || a.stands(t.now) {
+	if !ok || a.isActive(t.now) {
 		return false
 	}
 	t.dropAlarm(t.space(a.namespace), a)
 	return true
 }
 
-// standing returns the active alarm about the same thing as another; nil if there is none.
-func (s *State) standing(sp *space, like *Alarm) *Alarm {
+// activeAlarm returns the active alarm about the same thing as another; nil if there is none.
+func (s *State) activeAlarm(sp *space, like *Alarm) *Alarm {
 	if sp.alarms.Len() == 0 {
 		return nil
 	}
 	a, ok := sp.alarms.Get(like.key())
-	if !ok || !a.stands(s.now) {
+	if !ok || !a.isActive(s.now) {
 		return nil
 	}
 	return a
@@ -232,7 +232,7 @@ func (s *State) standing(sp *space, like *Alarm) *Alarm {
 
 // clearAlarm ends an alarm, if it is active.
 func (t *turn) clearAlarm(sp *space, like *Alarm) {
-	if a := t.standing(sp, like); a != nil {
+	if a := t.activeAlarm(sp, like); a != nil {
 		t.dropAlarm(sp, a)
 		if !a.Quiet {
 			t.tellAlarm(sp, a, leasehold.AlarmCleared)
@@ -259,7 +259,7 @@ func (t *turn) overdue(sp *space, c *Claim) {
 
 // renamed keeps the alarm of a lease that continues under another id or holder.
 func (t *turn) renamed(sp *space, from, to *Claim) {
-	if a := t.standing(sp, about(from, leasehold.HeldLong)); a != nil {
+	if a := t.activeAlarm(sp, about(from, leasehold.HeldLong)); a != nil {
 		other := *a
 		other.ID, other.Holder, other.Token = to.ID, to.Holder, to.Token
 		other.filed = other.key()
@@ -319,7 +319,7 @@ func (sp *space) awaitsAcknowledgement(c *Claim) bool {
 func (t *turn) lookedAt(sp *space, path string, token leasehold.Token) {
 	for _, kind := range leasehold.AlarmKinds {
 		like := &Alarm{Kind: kind, Resource: path}
-		if a := t.standing(sp, like); a != nil && kind.Past() && a.Token <= token {
+		if a := t.activeAlarm(sp, like); a != nil && kind.Past() && a.Token <= token {
 			t.clearAlarm(sp, like)
 		}
 	}
@@ -365,7 +365,7 @@ func (t *turn) lateSession(sp *space, before, renewed *Session) {
 func (t *turn) lengthened(sp *space, path string) {
 	r, _ := sp.resources.Get(path)
 	a := &Alarm{Kind: leasehold.LongQueue, Resource: path}
-	if r.Waiting <= minQueue || t.standing(sp, a) != nil {
+	if r.Waiting <= minQueue || t.activeAlarm(sp, a) != nil {
 		return
 	}
 	learned := r.more().usual()
@@ -383,7 +383,7 @@ func (t *turn) lengthened(sp *space, path string) {
 // shortened clears the alarm of a queue when it is half as long as the length that raised it: a
 // queue that wavers around the limit must not raise and clear the alarm with every waiter.
 func (t *turn) shortened(sp *space, path string) {
-	a := t.standing(sp, &Alarm{Kind: leasehold.LongQueue, Resource: path})
+	a := t.activeAlarm(sp, &Alarm{Kind: leasehold.LongQueue, Resource: path})
 	if a == nil {
 		return
 	}

@@ -140,7 +140,7 @@ func (s *State) awaitedBefore(sp *space, r *Resource, c *Claim) (before bool) {
 		if waiter.Resource != r.Path || !comesBefore(waiter, c) {
 			return false
 		}
-		_, gone := s.gone(sp, waiter)
+		_, gone := s.mustLeave(sp, waiter)
 		before = !gone
 		return gone
 	})
@@ -158,7 +158,7 @@ func compareWaits(a, b *Claim) int {
 const looksPerUnit = 4
 
 // overlapped reports whether a waiter cannot be granted because of another name.
-func (l *look) overlapped(this stirring, c *Claim) bool {
+func (l *look) overlapped(this wakeup, c *Claim) bool {
 	p := l.pattern(c.Resource)
 	if p == nil {
 		return false
@@ -249,7 +249,7 @@ func (s *State) overlapsWaiters(sp *space, path string) (waiting bool) {
 // time.
 func (t *turn) settleArea(sp *space, p *pattern.Pattern) {
 	t.passTime()
-	if t.calm() && !sp.leaving() {
+	if t.nothingDue() && !sp.leaving() {
 		return
 	}
 	var others []*Resource
@@ -264,7 +264,7 @@ func (t *turn) settleArea(sp *space, p *pattern.Pattern) {
 		claim, exclusive := sp.claims.Get(r.Claim)
 		if !exclusive {
 			t.settleSharers(sp, r)
-		} else if _, _, over := t.over(sp, claim); over && t.work.spent() {
+		} else if _, _, over := t.isOver(sp, claim); over && t.work.spent() {
 			t.unsettled = true
 		} else if over {
 			t.settleClaim(sp, claim)
@@ -275,7 +275,7 @@ func (t *turn) settleArea(sp *space, p *pattern.Pattern) {
 // handOverArea grants what is free of an area, by a change of one name, to those who wait for what overlaps it. It goes
 // through the first waiters of all names in their order. A grant can let in only those behind it, so that once is
 // enough; what does not overlap the name is looked at in a turn of its own, and only keeps its place.
-func (t *turn) handOverArea(this stirring, p *pattern.Pattern) {
+func (t *turn) handOverArea(this wakeup, p *pattern.Pattern) {
 	sp := this.space
 	next := firstFrom(sp, p.Area+":")
 	if t.quarantined() || next == nil || !strings.HasPrefix(next.Resource, p.Area+":") {

@@ -69,7 +69,7 @@ func (l *areaLine) headOf(p *pattern.Pattern, number int, near bool) areaHead {
 		if c.Resource != p.Name {
 			return false
 		}
-		if _, gone := l.t.gone(l.sp, c); near || !gone {
+		if _, gone := l.t.mustLeave(l.sp, c); near || !gone {
 			head.waiter = c
 		}
 		return head.waiter == nil
@@ -79,7 +79,7 @@ func (l *areaLine) headOf(p *pattern.Pattern, number int, near bool) areaHead {
 
 // handOver goes through the waiters in their order while there is work left in the entry, for what became free of a
 // path.
-func (l *areaLine) handOver(this stirring) {
+func (l *areaLine) handOver(this wakeup) {
 	for len(l.heads) > 0 {
 		head := l.heads[0]
 		l.heads = l.heads[1:]
@@ -101,7 +101,7 @@ func (l *areaLine) handOver(this stirring) {
 }
 
 // serve is that of the state for a waiter in the line.
-func (l *areaLine) serve(this stirring, head areaHead) bool {
+func (l *areaLine) serve(this wakeup, head areaHead) bool {
 	together := l.t.together(l.sp, head.waiter)
 	if !l.t.serve(this, head.waiter) {
 		return false

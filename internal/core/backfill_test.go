@@ -169,7 +169,7 @@ func TestBackfillIsTheSameAfterASnapshot(t *testing.T) {
 		}
 		y.asks("short", "eval", 1) // it shows that it is alive
 		y.is("short", "waits")
-		y.s.space("default").calm = btree.Map[string, Time]{} // as after a snapshot
+		y.s.space("default").quiet = btree.Map[string, Time]{} // as after a snapshot
 	}
 	y.ends("held6") // the queue is looked at everywhere
 	y.is("big", "has its turn")

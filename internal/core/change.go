@@ -129,7 +129,7 @@ func (s *State) used(sp *space, id string) bool {
 // id is remembered with the new one, so that a retry of the change finds what it did, and a
 // late renewal under the old id learns that it was renamed.
 func (t *turn) rename(sp *space, from, to *Claim) {
-	owner := t.unput(sp, from)
+	owner := t.unlistClaim(sp, from)
 	sp.setClaimOwner(to.ID, owner)
 	if r := sp.reservations.Get(to.terms().Reservation); r != nil && r.Lease == from.ID {
 		t.claimedBy(sp, r, to.ID)

@@ -10,7 +10,7 @@ import (
 
 // Chores are how a change that touches very much is spread over several entries. What they have
 // not come to yet must look to every command as if it were done: a claim whose session has
-// ended is over (see over), and a queue that has not been looked at is not reported as
+// ended is over (see isOver), and a queue that has not been looked at is not reported as
 // neglected (see handsOver).
 
 // A Chore is work that was too much for the entry that it came up in. Ticks get it done,
@@ -139,7 +139,7 @@ func (t *turn) doChore() bool {
 		t.collect(sp, c.Name, choreStep)
 	case HandOver:
 		t.dropChore(sp, &again)
-		t.stir(sp, c.Name) // what is too much for this entry too is put off again
+		t.wakeQueue(sp, c.Name) // what is too much for this entry too is put off again
 	case FollowDefinition:
 		t.followDefinition(sp, c.Name, c.Path, choreStep)
 	}
@@ -212,7 +212,7 @@ func (t *turn) followDefinition(sp *space, path, after string, most int) {
 		t.work.take(lookCost)
 		after = waiter.Resource
 		from = after + "\x00"
-		t.stir(sp, after)
+		t.wakeQueue(sp, after)
 	}
 	t.dropChore(sp, &Chore{Kind: FollowDefinition, Name: path})
 }

@@ -203,7 +203,7 @@ func (t *turn) put(sp *space, c *Claim) {
 		t.totals.claims++
 	}
 	t.countClaim(sp, before, c)
-	sp.moveFading(before, c)
+	sp.moveClaimEnd(before, c)
 	if c.waiting() {
 		if _, known := sp.queue.Set(c); !known {
 			t.totals.waiters++
@@ -215,12 +215,12 @@ func (t *turn) put(sp *space, c *Claim) {
 	}
 }
 
-// unput takes a claim out of the table of claims, and returns whose it was.
-func (t *turn) unput(sp *space, c *Claim) *access.Owner {
+// unlistClaim takes a claim out of the table of claims, and returns whose it was.
+func (t *turn) unlistClaim(sp *space, c *Claim) *access.Owner {
 	if before, known := sp.claims.Delete(c.ID); known {
 		t.totals.claims--
 		t.countClaim(sp, before, nil)
-		sp.moveFading(before, nil)
+		sp.moveClaimEnd(before, nil)
 	}
 	owner, _ := sp.claimOwners.Delete(c.ID)
 	return owner
@@ -268,11 +268,11 @@ func (t *turn) countRecord(sp *space, id string, more int) {
 	if !ok {
 		return
 	}
-	before := session.lapse()
+	before := session.end()
 	counted := t.freshSession(sp, session)
 	counted.Claims += more
 	counted.records = uint16(int(counted.records) + more)
-	sp.moveLapse(before, counted.lapse())
+	sp.moveSessionEnd(before, counted.end())
 }
 
 // freshSession returns a session of the table to be changed in place: a copy, or the session itself if the entry that
@@ -285,25 +285,25 @@ func (t *turn) freshSession(sp *space, session *Session) *Session {
 	return t.fresh
 }
 
-// moveLapse keeps the list of the sessions that have records, by when they end. A read uses it
+// moveSessionEnd keeps the list of the sessions that have records, by when they end. A read uses it
 // to leave out the records of sessions that are over and not collected yet, without looking at
 // every record.
-func (sp *space) moveLapse(was, is lapse) {
+func (sp *space) moveSessionEnd(was, is sessionEnd) {
 	if was == is {
 		return
 	}
 	if was.at != 0 {
-		sp.lapses.Delete(was)
+		sp.sessionEnds.Delete(was)
 	}
 	if is.at != 0 {
-		sp.lapses.Set(is)
+		sp.sessionEnds.Set(is)
 	}
 }
 
-// lapse is when the records of a session end; zero if there are none. The session may be nil.
-func (session *Session) lapse() lapse {
+// end is when the records of a session end; zero if there are none. The session may be nil.
+func (session *Session) end() sessionEnd {
 	if session == nil || session.records == 0 {
-		return lapse{}
+		return sessionEnd{}
 	}
-	return lapse{session.Expires, session.ID}
+	return sessionEnd{session.Expires, session.ID}
 }

@@ -106,11 +106,11 @@ func (s *State) busy() bool {
 	return s.chores.Len() > 0 || s.revocations.Len() > 0 || s.withdrawal != nil
 }
 
-// maxLate is how many deadlines calm looks at.
+// maxLate is how many deadlines nothingDue looks at.
 const maxLate = 256
 
-// calm reports whether nothing is over at the stamp, or due in another way, that was not
+// nothingDue reports whether nothing is over at the stamp, or due in another way, that was not
 // collected. It looks at a bounded number of deadlines and may therefore return false although
 // nothing is, which costs its caller a look; it never returns true wrongly. A frozen state has
 // no timers to look at.
-func (s *State) calm() bool { return !s.frozen && s.due.NoneDue(s.now, maxLate) }
+func (s *State) nothingDue() bool { return !s.frozen && s.due.NoneDue(s.now, maxLate) }

@@ -186,7 +186,7 @@ func (b *graphBuilder) look() bool {
 // over reports whether a claim is over at the stamp, collected or not: then it is in nobody's
 // way.
 func (b *graphBuilder) over(c *Claim) bool {
-	_, _, over := b.s.over(b.sp, c)
+	_, _, over := b.s.isOver(b.sp, c)
 	return over
 }
 

@@ -51,7 +51,7 @@ func (t *turn) expire(due *timer) {
 		more.Rests = more.resting(t.now)
 		over.setMore(more)
 		t.setResource(sp, &over)
-		t.stir(sp, key)
+		t.wakeQueue(sp, key)
 	case dueQuarantine:
 		t.resume()
 	case dueShelf:

@@ -27,7 +27,7 @@ const (
 // Allows is the part of Apply that judges whether somebody may give a command, and nothing else.
 func (s *State) Allows(c Command, f From) bool {
 	t := s.begin()
-	t.from(f, 0)
+	t.setOrigin(f, 0)
 	_, refused := t.allow(c)
 	return !refused
 }

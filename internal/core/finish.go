@@ -58,12 +58,12 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	t.endFace(sp, c, how)
 	t.endTask(sp, c, how)
 	t.alarmEnd(sp, c, how, learned)
-	// The resource is stored, and the end is in history, before the queue is stirred: the next
+	// The resource is stored, and the end is in history, before the queue is woken: the next
 	// grant must find the resource free, and its event must come after this one.
 	t.setResource(sp, &free)
 	t.unclaim(sp, c, how)
 	if free.Waiting > 0 || sp.tasks.has(c.Resource) || t.pattern(c.Resource) != nil {
-		t.stir(sp, c.Resource)
+		t.wakeQueue(sp, c.Resource)
 	}
 }
 
@@ -81,7 +81,7 @@ func (t *turn) remove(sp *space, c *Claim, how leasehold.How) {
 	if c.waiting() {
 		t.work.take(leaveCost - endCost)
 	}
-	owner := t.unput(sp, c)
+	owner := t.unlistClaim(sp, c)
 	t.due.Set(c.timer, 0)
 	t.reuse(c.timer)
 	t.unbind(sp, c)
@@ -114,7 +114,7 @@ func (t *turn) leave(sp *space, c *Claim, how leasehold.How) {
 	}
 	for _, c := range together {
 		t.unclaim(sp, c, how)
-		t.stir(sp, c.Resource)
+		t.wakeQueue(sp, c.Resource)
 	}
 }
 

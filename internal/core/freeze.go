@@ -33,14 +33,14 @@ func (sp *space) freeze() *space {
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.endings = *sp.endings.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
-	f.records, f.lapses = sp.records.Copy(), sp.lapses.Copy()
-	f.fading, f.mirrors = sp.fading.Copy(), *sp.mirrors.Copy()
+	f.records, f.sessionEnds = sp.records.Copy(), sp.sessionEnds.Copy()
+	f.claimEnds, f.mirrors = sp.claimEnds.Copy(), *sp.mirrors.Copy()
 	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
 		*sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
-	f.pools, f.calm = sp.pools.Copy(), *sp.calm.Copy()
+	f.pools, f.quiet = sp.pools.Copy(), *sp.quiet.Copy()
 	f.patterns = sp.patterns.Copy()
 	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.copy()

@@ -187,20 +187,21 @@ func (c *checker) claims(s *look, sp *space, n census) {
 // sessions checks that each session counts what is bound to it. A count that is too low would
 // let a session have more than it may; one that is too high would refuse it for nothing.
 func (c *checker) sessions(sp *space, claims map[string]int) {
-	lapses := 0
+	ends := 0
 	sp.sessions.Scan(func(id string, session *Session) bool {
 		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims,
 			claims[id])
 		c.that(int(session.records) == len(sp.records.Bound(id)), "%s: session %s counts %d records", sp.name, id,
 			session.records)
-		if l := session.lapse(); l.at != 0 {
-			lapses++
-			_, ok := sp.lapses.Get(l)
+		if l := session.end(); l.at != 0 {
+			ends++
+			_, ok := sp.sessionEnds.Get(l)
 			c.that(ok, "%s: session %s has records and ends at %d, which is not noted", sp.name, id, l.at)
 		}
 		return true
 	})
-	c.that(lapses == sp.lapses.Len(), "%s: %d sessions have records, %d are noted", sp.name, lapses, sp.lapses.Len())
+	c.that(ends == sp.sessionEnds.Len(), "%s: %d sessions have records, %d are noted", sp.name, ends,
+		sp.sessionEnds.Len())
 }
 
 // together checks that the waiters of one request agree with each other. If one of them had
@@ -273,7 +274,7 @@ func (c *checker) shares(s *look, sp *space, taken map[string]Shares) {
 		sp.sharers.Len())
 	waiters := sp.queue.Len()
 	c.that(waiters == sp.parties.Len(), "%s: %d wait, parties have %d", sp.name, waiters, sp.parties.Len())
-	c.that(len(s.State.hand.stirred) == 0, "%s: hand-over is not finished", sp.name)
+	c.that(len(s.State.hand.woken) == 0, "%s: hand-over is not finished", sp.name)
 }
 
 // free reports whether the first waiter of a resource should have been granted. Whatever is

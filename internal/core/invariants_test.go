@@ -183,7 +183,7 @@ func TestCheckFindsShares(t *testing.T) {
 			damaged.Claim = "a1"
 			sp.resources.Set("pool", &damaged)
 		}, "pool is exclusive and has 2 holders"},
-		{func(s *State, sp *space) { s.hand.stirred = []stirring{{space: sp, path: "pool"}} }, "hand-over is not finished"},
+		{func(s *State, sp *space) { s.hand.woken = []wakeup{{space: sp, path: "pool"}} }, "hand-over is not finished"},
 	} {
 		s, sp := shared(t)
 		test.damage(s, sp)

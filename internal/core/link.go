@@ -93,7 +93,7 @@ func (t *turn) giveUp(sp *space, id string) {
 // breakThroughFace breaks a claim whose record was made for it, and deleted by somebody: whoever did that never had
 // the lease.
 func (t *turn) breakThroughFace(sp *space, claim *Claim) {
-	c := &Break{Namespace: sp.name, ID: claim.ID, By: t.by(""), Reason: "its record was deleted"}
+	c := &Break{Namespace: sp.name, ID: claim.ID, By: t.author(""), Reason: "its record was deleted"}
 	if t.door != "" {
 		c.Reason += " through the " + t.door + " door"
 	}
@@ -104,8 +104,8 @@ func (t *turn) breakThroughFace(sp *space, claim *Claim) {
 	t.breakOne(sp, claim, c)
 }
 
-// by returns who does something, as it says or as it was proven.
-func (t *turn) by(said string) string {
+// author returns who does something, as it says or as it was proven.
+func (t *turn) author(said string) string {
 	if said == "" && t.asker != nil {
 		return t.asker.Principal
 	}
@@ -319,9 +319,9 @@ func (t *turn) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
 	case p.asks != nil:
 		t.beginMirror(sp, p.link)
 		t.room.claims = append(t.room.claims[:0], p.claim)
-		t.let(sp, p.asks, p.asks.Items(), t.room.claims, p.blocked)
+		t.grantOrQueue(sp, p.asks, p.asks.Items(), t.room.claims, p.blocked)
 		if p.blocked != nil {
-			t.stir(sp, p.link.Resource) // it may have become free by what else the command does
+			t.wakeQueue(sp, p.link.Resource) // it may have become free by what else the command does
 		}
 		claim, _ = sp.claims.Get(p.link.ID)
 	case p.keeps == "" && p.gives == "":
@@ -391,14 +391,14 @@ func (t *turn) takeFrom(sp *space, p putting) *Claim {
 	t.intervene(sp, claim)
 	event := t.event(sp, &taken, leasehold.Changed)
 	event.Hold, event.Until = over, t.moment(t.deadlineOf(sp, &taken))
-	event.By, event.Reason = t.by(p.from.by), p.from.reason
+	event.By, event.Reason = t.author(p.from.by), p.from.reason
 	t.emit(sp, event)
 	return &taken
 }
 
-// moveFading counts the claims that have records, and keeps the list of those whose records end with them at a moment
-// of their own, by that moment: see fadedIn. Either of the two, what the claim was and what it is, may be nil.
-func (sp *space) moveFading(before, after *Claim) {
+// moveClaimEnd counts the claims that have records, and keeps the list of those whose records end with them at a moment
+// of their own, by that moment: see recordsOfEndedClaims. What the claim was, or what it is, may be nil.
+func (sp *space) moveClaimEnd(before, after *Claim) {
 	if before.face() == nil && after.face() == nil {
 		return
 	}
@@ -413,28 +413,28 @@ func (sp *space) moveFading(before, after *Claim) {
 		return
 	}
 	if was.at != 0 {
-		sp.fading.Delete(was)
+		sp.claimEnds.Delete(was)
 	}
 	if is.at != 0 {
-		sp.fading.Set(is)
+		sp.claimEnds.Set(is)
 	}
 }
 
-func (c *Claim) fades() lapse {
+func (c *Claim) fades() sessionEnd {
 	if f := c.face(); f == nil || f.Stay {
-		return lapse{}
+		return sessionEnd{}
 	}
 	at, _ := c.end()
 	if at == 0 {
-		return lapse{}
+		return sessionEnd{}
 	}
-	return lapse{at, c.ID}
+	return sessionEnd{at, c.ID}
 }
 
-// fadedIn counts the records of a range that are over because their claims are, and not because their sessions are.
-func (s *State) fadedIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
+// recordsOfEndedClaims counts the records of a range that are over because their claims are, and not their sessions.
+func (s *State) recordsOfEndedClaims(sp *space, q RecordQuery, w *work) (over int, all bool) {
 	all = true
-	sp.fading.Ascend(lapse{}, func(l lapse) bool {
+	sp.claimEnds.Ascend(sessionEnd{}, func(l sessionEnd) bool {
 		if l.at > s.now {
 			return false
 		}

@@ -33,7 +33,7 @@ func (c *checker) links(s *look, sp *space) {
 		may := !f.Stay || !f.Made || f.Path == claim.Resource
 		c.that(may, "%s/%s shows as record %q that cannot be", sp.name, id, f.Path)
 		if at := claim.fades(); at.at != 0 {
-			_, ok := sp.fading.Get(at)
+			_, ok := sp.claimEnds.Get(at)
 			c.that(ok, "%s/%s ends at %d, and its record is not noted", sp.name, id, at.at)
 		}
 		return true

@@ -29,7 +29,7 @@ func (t *turn) move(c *Move) Answer {
 		t.moveOne(sp, one, c)
 	}
 	for _, one := range together {
-		t.stir(sp, one.Resource) // it, or who stood behind it, may be the first now
+		t.wakeQueue(sp, one.Resource) // it, or who stood behind it, may be the first now
 	}
 	if claim, _ = sp.claims.Get(c.ID); claim.waiting() {
 		return t.waiterAnswer(sp, claim)

@@ -120,7 +120,7 @@ func (t *turn) splitOff(sp *space, together []*Claim) []*Claim {
 func (t *turn) losePlans() {
 	t.spaces.Scan(func(_ string, sp *space) bool {
 		if t.plants(LoseCalm) {
-			sp.calm = btree.Map[string, Time]{}
+			sp.quiet = btree.Map[string, Time]{}
 			return true
 		}
 		var lost []string

@@ -42,7 +42,7 @@ func (t *turn) setUnits(c *SetUnits) Answer {
 	}
 	sp.pools.Update(changes...)
 	t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Reason})
-	t.stir(sp, c.Resource)
+	t.wakeQueue(sp, c.Resource)
 	return Answer{}
 }
 
@@ -198,7 +198,7 @@ func (t *turn) drain(c *Drain) Answer {
 	if len(changes) > 0 {
 		sp.pools.Set(changes...)
 		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Why})
-		t.stir(sp, c.Resource)
+		t.wakeQueue(sp, c.Resource)
 	}
 	return Answer{}
 }

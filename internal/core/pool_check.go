@@ -34,7 +34,7 @@ func (c *checker) poolLease(sp *space, claim *Claim) bool {
 
 // pools checks that each unit that somebody has is one of its lease's, and that hosts and pools count right.
 func (c *checker) pools(sp *space) {
-	sp.calm.Scan(func(path string, _ Time) bool {
+	sp.quiet.Scan(func(path string, _ Time) bool {
 		c.that(sp.pools.Has(path), "%s/%s is no pool, and has a queue that is calm", sp.name, path)
 		return true
 	})
@@ -105,7 +105,7 @@ func (c *checker) freeUnits(s *look, sp *space, w *Claim) bool {
 	if !ok || r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
 	}
-	if _, gone := s.gone(sp, w); gone || w.early() {
+	if _, gone := s.mustLeave(sp, w); gone || w.early() {
 		return false
 	}
 	l := s.lineBefore(sp, r.Path, false, func(c *Claim) bool { return c != w })

@@ -43,7 +43,7 @@ func (l *look) newLine(sp *space, path string, still bool) *line {
 	if r, ok := sp.resources.Get(path); ok {
 		resting = restingUnits(r.more().resting(l.now))
 	}
-	l.keptUnits(sp, path, &resting)
+	l.addReservedUnits(sp, path, &resting)
 	d := sp.definition(path)
 	made := &line{s: l, sp: sp, path: path, units: pool.NewLine(&sp.pools, path, resting), limits: d.Limits}
 	if d.Backfill && !still && sp.hasKinds(path) && sp.pools.Size(path).Units <= maxSeats {
@@ -82,7 +82,7 @@ type verdict struct {
 // judge decides about the next in the line. If it is to be granted, its units are picked.
 func (l *line) judge(c *Claim) verdict {
 	ask := c.asks()
-	if _, all := l.s.kept(l.sp, l.path); all {
+	if _, all := l.s.reservedSlots(l.sp, l.path); all {
 		l.units.Keep(&pool.Ask{All: true})
 		return verdict{why: func() string { return "waits for the end of a reservation" }}
 	}
@@ -211,7 +211,7 @@ func (t *turn) lookAgain(sp *space, c *Claim) {
 	}
 	if r, ok := sp.resources.Get(c.Resource); ok && r.Waiting > 0 {
 		t.work.take(t.poolCost(sp, c.Resource))
-		t.stir(sp, c.Resource)
+		t.wakeQueue(sp, c.Resource)
 	}
 }
 
@@ -261,7 +261,7 @@ func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
 // limits, a grant may put an earlier waiter of the same holder over its own, so that nothing is kept for it any longer;
 // and what is borrowed may be missing on the host where units are kept for the first one, so that they are kept on
 // another. Then all are looked at again.
-func (t *turn) handOverUnits(this stirring) {
+func (t *turn) handOverUnits(this wakeup) {
 	sp, path := this.space, this.path
 	if r, ok := sp.resources.Get(path); !ok || r.Waiting == 0 {
 		return
@@ -271,7 +271,7 @@ func (t *turn) handOverUnits(this stirring) {
 			t.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		}
-		l := t.newLine(sp, path, this.still)
+		l := t.newLine(sp, path, this.byTime)
 		l.picks = t
 		n := t.handOverLine(this, l)
 		t.work.take(n/waitersPerWork + l.cost())
@@ -295,7 +295,7 @@ func (l *line) cost() int { return l.units.Looked/unitsLooked + l.counted/compar
 
 // handOverLine goes through the waiters once, in their order. If nothing is left to do, it notes until when that stays
 // so: until the first of those who were looked at is over, or a rest is. It returns how many waiters it looked at.
-func (t *turn) handOverLine(this stirring, l *line) (n int) {
+func (t *turn) handOverLine(this wakeup, l *line) (n int) {
 	sp, path := this.space, this.path
 	calm := Time(math.MaxInt64)
 	after := beforeAll(path)
@@ -319,15 +319,15 @@ func (t *turn) handOverLine(this stirring, l *line) (n int) {
 			return n
 		}
 	}
-	sp.calm.Set(path, calm)
+	sp.quiet.Set(path, calm)
 	return n
 }
 
 // handUnits grants to one waiter of a pool, lets it leave or lets it wait. It reports whether there is work left in the
 // entry to go on.
-func (t *turn) handUnits(this stirring, l *line, waiter *Claim) bool {
+func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 	sp := this.space
-	how, gone := t.gone(sp, waiter)
+	how, gone := t.mustLeave(sp, waiter)
 	ready, spent := false, t.work.spent() && l.moved
 	if !gone && waiter.early() {
 		return true
@@ -359,7 +359,7 @@ func (t *turn) handUnits(this stirring, l *line, waiter *Claim) bool {
 }
 
 // turnElsewhere reports whether a waiter of a pool can have what else it waits for at the same time.
-func (t *turn) turnElsewhere(this stirring, waiter *Claim) bool {
+func (t *turn) turnElsewhere(this wakeup, waiter *Claim) bool {
 	others := slices.Clone(t.together(this.space, waiter))
 	return t.haveTurn(this, slices.DeleteFunc(others, func(c *Claim) bool { return c == waiter }))
 }
@@ -368,13 +368,13 @@ func (t *turn) turnElsewhere(this stirring, waiter *Claim) bool {
 func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && sp.pools.Has(path) }
 
 // turnInPool reports whether a waiter of a pool can have its units now, and picks them.
-func (t *turn) turnInPool(this stirring, waiter *Claim) bool {
+func (t *turn) turnInPool(this wakeup, waiter *Claim) bool {
 	sp := this.space
 	r, ok := sp.resources.Get(waiter.Resource)
 	if !ok || r.Claim != "" || waiter.early() {
 		return false
 	}
-	l := t.lineBefore(sp, waiter.Resource, this.still, func(c *Claim) bool { return c != waiter })
+	l := t.lineBefore(sp, waiter.Resource, this.byTime, func(c *Claim) bool { return c != waiter })
 	l.picks = t
 	v := l.judge(waiter)
 	t.work.take(l.cost())
@@ -390,7 +390,7 @@ func (l *look) lineBefore(sp *space, path string, still bool, before func(*Claim
 			return false
 		}
 		made.counted += findsLease + len(made.limits)
-		if _, gone := l.gone(sp, c); gone {
+		if _, gone := l.mustLeave(sp, c); gone {
 			return true
 		}
 		if limit, _ := made.over(c); limit == nil {
@@ -425,19 +425,19 @@ func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, priority int) obs
 	return obstacle{at: r, units: "needs " + wanted(claim.asks()) + l.obstacle(claim.asks())}
 }
 
-// calmPool reports whether nobody in the queue of a pool can have been granted anything, or have gone, since somebody
+// isQuiet reports whether nobody in the queue of a pool can have been granted anything, or have gone, since somebody
 // looked last. A waiter shows every few seconds that it is alive, and would else have the whole queue looked at.
-func (s *State) calmPool(sp *space, path string) bool {
-	if sp.calm.Len() == 0 || s.withdrawal != nil || sp.leaving() {
+func (s *State) isQuiet(sp *space, path string) bool {
+	if sp.quiet.Len() == 0 || s.withdrawal != nil || sp.leaving() {
 		return false
 	}
-	until, ok := sp.calm.Get(path)
+	until, ok := sp.quiet.Get(path)
 	return ok && s.now < until
 }
 
-// disturb says that the queue of a pool has to be looked at again.
-func (sp *space) disturb(path string) {
-	if sp.calm.Len() > 0 {
-		sp.calm.Delete(path)
+// queueChanged says that the queue of a pool has to be looked at again.
+func (sp *space) queueChanged(path string) {
+	if sp.quiet.Len() > 0 {
+		sp.quiet.Delete(path)
 	}
 }

@@ -39,7 +39,7 @@ type Calm struct {
 // calmPieces writes until when there is nothing to do in the queues of pools.
 func (sp *space) calmPieces(yield func(Piece) bool) (more bool) {
 	more = true
-	sp.calm.Scan(func(path string, until Time) bool {
+	sp.quiet.Scan(func(path string, until Time) bool {
 		more = yield(Piece{sp.name, &Calm{path, until}})
 		return more
 	})
@@ -58,7 +58,7 @@ func restorePool(sp *space, piece any) error {
 }
 
 func restoreCalm(sp *space, piece *Calm) error {
-	if _, twice := sp.calm.Set(piece.Pool, piece.Until); twice {
+	if _, twice := sp.quiet.Set(piece.Pool, piece.Until); twice {
 		return fmt.Errorf("snapshot says twice until when the queue of %q is calm", piece.Pool)
 	}
 	return nil

@@ -10,12 +10,12 @@ import (
 // priority and arrival. Waiters are granted in that order and in no other; the first one that
 // cannot be granted holds up those behind it.
 
-// A stirring is a resource of which something may be free.
-type stirring struct {
-	space *space
-	path  string
-	still bool      // nothing has changed but time
-	area  *areaLine // what is in whose way, while an area is handed over; else nil
+// A wakeup is a resource of which something may be free, and whose queue has to be looked at.
+type wakeup struct {
+	space  *space
+	path   string
+	byTime bool      // nothing has changed but time
+	area   *areaLine // what is in whose way, while an area is handed over; else nil
 }
 
 // enqueue puts claims that are wanted together in the queues of their resources, each behind
@@ -54,7 +54,7 @@ func (t *turn) lengthen(sp *space, c *Claim) {
 		longer = *r
 	}
 	longer.Waiting++
-	sp.disturb(c.Resource)
+	sp.queueChanged(c.Resource)
 	t.setResource(sp, &longer)
 }
 
@@ -87,25 +87,25 @@ func (t *turn) stillWanted(sp *space, claim *Claim) *Claim {
 	return waiter
 }
 
-// stir grants what is free of a resource to those who wait for it. A grant can free or block
-// other resources, which are then stirred in turn; all of it is done before the outermost call
+// wakeQueue grants what is free of a resource to those who wait for it. A grant can free or block
+// other resources, which are then woken in turn; all of it is done before the outermost call
 // returns. It is a loop and not a recursion, because one end can set off a chain as long as
 // there are resources.
-func (t *turn) stir(sp *space, path string) { t.stirUp(stirring{space: sp, path: path}) }
+func (t *turn) wakeQueue(sp *space, path string) { t.wake(wakeup{space: sp, path: path}) }
 
-// stirUp does so, if something has changed or time has passed.
-func (t *turn) stirUp(this stirring) {
-	this.space.disturb(this.path)
-	if n := len(t.stirred); n > 0 && t.stirred[n-1] == this {
+// wake does so, if something has changed or time has passed.
+func (t *turn) wake(this wakeup) {
+	this.space.queueChanged(this.path)
+	if n := len(t.woken); n > 0 && t.woken[n-1] == this {
 		return // it is being handed over, or will be next
 	}
-	if t.stirred = append(t.stirred, this); len(t.stirred) > 1 {
-		return // the call that stirred the first goes on with this one
+	if t.woken = append(t.woken, this); len(t.woken) > 1 {
+		return // the call that woke the first goes on with this one
 	}
-	for i := 0; i < len(t.stirred); i++ {
-		t.handOver(t.stirred[i])
+	for i := 0; i < len(t.woken); i++ {
+		t.handOver(t.woken[i])
 	}
-	t.stirred = t.stirred[:0]
+	t.woken = t.woken[:0]
 }
 
 // handOver grants what is free of a resource to its first waiters that are still alive. A first
@@ -113,7 +113,7 @@ func (t *turn) stirUp(this stirring) {
 // those behind it: else they could keep it waiting forever. Waiters before it that are no
 // longer alive leave the queue here; the rest of what their sessions had ends when those are
 // settled. In a quarantine nothing is granted. What is too much for the entry becomes a chore.
-func (t *turn) handOver(this stirring) {
+func (t *turn) handOver(this wakeup) {
 	sp, path := this.space, this.path
 	if sp.pools.Has(path) {
 		t.handOverUnits(this)
@@ -146,9 +146,9 @@ func (t *turn) handOver(this stirring) {
 
 // serve grants to the first waiter of a resource, or lets it leave if it is gone, while the queue of this one moves on.
 // It reports whether it did; if not, the waiter stays where it is, or there is no work left in the entry.
-func (t *turn) serve(this stirring, waiter *Claim) bool {
+func (t *turn) serve(this wakeup, waiter *Claim) bool {
 	sp := this.space
-	how, gone := t.gone(sp, waiter)
+	how, gone := t.mustLeave(sp, waiter)
 	together := t.together(sp, waiter)
 	spent := t.work.spent() && (this.area == nil || this.area.moved)
 	if !gone && t.hopeless(sp, together) {
@@ -172,7 +172,7 @@ func (t *turn) serve(this stirring, waiter *Claim) bool {
 }
 
 // grantWaiting grants to waiters whose turn it is, in this queue and in others.
-func (t *turn) grantWaiting(this stirring, together []*Claim) {
+func (t *turn) grantWaiting(this wakeup, together []*Claim) {
 	sp := this.space
 	if t.plants(GrantInPart) && len(together) > 1 {
 		together = t.splitOff(sp, together)
@@ -188,7 +188,7 @@ func (t *turn) grantWaiting(this stirring, together []*Claim) {
 	// Only now, when the whole request has its leases, may the other queues move on.
 	for _, c := range together {
 		if c.Resource != this.path {
-			t.stir(sp, c.Resource)
+			t.wakeQueue(sp, c.Resource)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 }
 
 // haveTurn reports whether waiters are first in all their queues, and there is room for each.
-func (t *turn) haveTurn(this stirring, together []*Claim) bool {
+func (t *turn) haveTurn(this wakeup, together []*Claim) bool {
 	sp := this.space
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
@@ -233,16 +233,16 @@ func (t *turn) haveTurn(this stirring, together []*Claim) bool {
 	return true
 }
 
-// gone reports whether a waiter may no longer be granted at the stamp, and why. It asks at the
+// mustLeave reports whether a waiter may no longer be granted at the stamp, and why. It asks at the
 // very moment of the grant: a lease for a client that is gone would be in everybody's way until
 // it expires.
-func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
+func (s *State) mustLeave(sp *space, waiter *Claim) (leasehold.How, bool) {
 	if s.plants(GrantToGone) {
 		return 0, false
 	}
-	_, how, over := s.over(sp, waiter)
+	_, how, over := s.isOver(sp, waiter)
 	if s.plants(GrantToRevoked) {
-		_, how, over = s.overByTime(sp, waiter)
+		_, how, over = s.isOverByTime(sp, waiter)
 	}
 	if at, own := waiter.end(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
 		return own, true // a wait that is over by now is told as that

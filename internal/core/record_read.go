@@ -89,7 +89,7 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	p.Finish()
 	if q.Count && inTime {
 		over := 0
-		over, inTime = s.overIn(sp, q, w)
+		over, inTime = s.recordsOfEndedSessions(sp, q, w)
 		p.Page.Count = sp.records.Count(q) - over
 	}
 	w.take(len(p.Page.Records) / perUnit)
@@ -115,9 +115,9 @@ func Crowded(err error) bool {
 	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.HasPrefix(e.Message, crowdedText)
 }
 
-// overIn counts the records of a range whose sessions are over, though nobody has
+// recordsOfEndedSessions counts the records of a range whose sessions are over, though nobody has
 // collected them yet. It looks at these alone, and reports whether it looked at all.
-func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
+func (s *State) recordsOfEndedSessions(sp *space, q RecordQuery, w *work) (over int, all bool) {
 	all = true
 	see := func(session string) bool {
 		all = w.take(lookCost)
@@ -131,13 +131,13 @@ func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 		})
 		return all
 	}
-	sp.lapses.Ascend(lapse{}, func(l lapse) bool { return l.at <= s.now && see(l.session) })
+	sp.sessionEnds.Ascend(sessionEnd{}, func(l sessionEnd) bool { return l.at <= s.now && see(l.session) })
 	if all {
 		sp.eachLeft(see)
 	}
-	if all && sp.fading.Len() > 0 {
+	if all && sp.claimEnds.Len() > 0 {
 		faded := 0
-		faded, all = s.fadedIn(sp, q, w)
+		faded, all = s.recordsOfEndedClaims(sp, q, w)
 		over += faded
 	}
 	return over, all

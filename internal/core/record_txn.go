@@ -219,7 +219,7 @@ func (t *turn) allowedAcquire(sp *space, todo *plan) (refused *leasehold.Error) 
 // judged by: an operation that ends a lease lets others in, who may be in its way or take the last place under a cap.
 func (t *turn) acquireFirst(sp *space, todo *plan) {
 	if todo.acquire != nil {
-		t.let(sp, todo.acquire, todo.items, todo.claims, nil)
+		t.grantOrQueue(sp, todo.acquire, todo.items, todo.claims, nil)
 		todo.granted = t.askedAnswer(sp, todo.claims)
 	}
 }
@@ -317,7 +317,7 @@ func (l *look) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.
 			continue
 		}
 		q := queryOf(o)
-		if _, all := l.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
+		if _, all := l.recordsOfEndedSessions(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
 			return crowded()
 		}
 		if !q.Searches() {

@@ -107,7 +107,7 @@ func (t *turn) restoreRecord(sp *space, r *leasehold.Record) error {
 		if ok {
 			session.Claims++ // nobody else has seen it yet
 			if session.records++; session.records == 1 {
-				sp.moveLapse(lapse{}, session.lapse())
+				sp.moveSessionEnd(sessionEnd{}, session.end())
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 	case claim.face().Stay:
 		return false
 	}
-	_, _, over := s.overByTime(sp, claim)
+	_, _, over := s.isOverByTime(sp, claim)
 	return over
 }
 

@@ -86,9 +86,9 @@ func (t *turn) claimedBy(sp *space, r *reservation.Reservation, lease string) {
 	t.setReservation(sp, &claimed)
 }
 
-// kept returns how many slots of a resource are kept for reservations that have begun and that nobody claimed, and
-// whether all of them are. The one that is being claimed right now is left out.
-func (l *look) kept(sp *space, path string) (slots int, all bool) {
+// reservedSlots returns how many slots of a resource are kept for reservations that have begun and that nobody claimed,
+// and whether all of them are. The one that is being claimed right now is left out.
+func (l *look) reservedSlots(sp *space, path string) (slots int, all bool) {
 	kept := sp.reservations.Kept(path)
 	if l.plants(KeepNothing) {
 		return 0, false
@@ -101,8 +101,8 @@ func (l *look) kept(sp *space, path string) (slots int, all bool) {
 	return kept.Slots, kept.Whole > 0
 }
 
-// keptUnits adds the units of a pool that are kept for reservations to those that rest.
-func (l *look) keptUnits(sp *space, path string, resting *btree.Set[string]) {
+// addReservedUnits adds the units of a pool that are kept for reservations to those that rest.
+func (l *look) addReservedUnits(sp *space, path string, resting *btree.Set[string]) {
 	sp.reservations.Keeping(path, func(r *reservation.Reservation) bool {
 		if r.ID != l.claiming {
 			insertAll(resting, r.Units)

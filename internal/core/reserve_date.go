@@ -112,7 +112,7 @@ func (t *turn) begin(sp *space, r *reservation.Reservation) {
 		t.askFor(sp, &begun, t.inTheWay(sp, &begun))
 	case leasehold.WaitAtStart:
 	}
-	t.stir(sp, r.Resource)
+	t.wakeQueue(sp, r.Resource)
 }
 
 // freeReservation ends a reservation that nobody uses any longer.
@@ -133,7 +133,7 @@ func (t *turn) endReservation(sp *space, r *reservation.Reservation, why string,
 		t.leave(sp, claim, leasehold.WaitOver)
 	}
 	if r.Begun {
-		t.stir(sp, r.Resource)
+		t.wakeQueue(sp, r.Resource)
 	}
 }
 
@@ -258,9 +258,9 @@ func reservedText(r *reservation.Reservation) string {
 		shownMoment(r.Until))
 }
 
-// foretold tells a new holder of the reservations that those in their way were told of before it came, of as many as
-// there is time for: the others it learns of when they begin.
-func (t *turn) foretold(sp *space, c *Claim) *Claim {
+// announceReservations tells a new holder of the reservations that those in their way were told of before it came, of
+// as many as there is time for: the others it learns of when they begin.
+func (t *turn) announceReservations(sp *space, c *Claim) *Claim {
 	if sp.reservations.Of(c.Resource) == 0 {
 		return c
 	}

@@ -83,16 +83,16 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 	s.restored = &Restored{Base: base, Wall: r.Wall, Quarantine: r.Quarantine}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		t.rebase(sp)
-		t.disturb(sp, base)
+		t.doubtLeases(sp, base)
 		return true
 	})
 	return *s.restored, nil
 }
 
-// disturb tells every session that all its leases are in doubt: what was granted, broken or
+// doubtLeases tells every session that all its leases are in doubt: what was granted, broken or
 // changed after the backup is not known here. The number is larger than any that a holder was
 // told, so every holder notices at its next renewal and asks about each lease.
-func (t *turn) disturb(sp *space, base uint64) {
+func (t *turn) doubtLeases(sp *space, base uint64) {
 	var all []*Session
 	sp.sessions.Scan(func(_ string, session *Session) bool {
 		all = append(all, session)
@@ -215,7 +215,7 @@ func (t *turn) resume() {
 	}
 	next.Space, next.Path = sp.name, path
 	t.setRestored(&next)
-	t.stir(sp, path)
+	t.wakeQueue(sp, path)
 }
 
 // nextQueue finds the first resource that somebody waits for, after another one.

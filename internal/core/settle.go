@@ -10,7 +10,7 @@ import (
 // over. Every command therefore settles first what it touches, so that nothing is decided by a
 // lease that is over: settle does so for a resource, touch for the claim of an id, liveSession
 // for a session and liveRecord for a record. A tick does the same for what nobody touches.
-// Because all of them ask over, it makes no difference to any answer whether a tick came before
+// Because all of them ask isOver, it makes no difference to any answer whether a tick came before
 // the command or after it.
 
 // deadlineOf returns when a claim ends if nothing is done, its session included;
@@ -32,19 +32,19 @@ func (s *State) deadlineOf(sp *space, c *Claim) Time {
 	return at
 }
 
-// over reports whether a claim is over at the stamp, collected or not; and if so,
+// isOver reports whether a claim is over at the stamp, collected or not; and if so,
 // when and by what it ended. A session that ends at the very moment of the claim's
 // own end is not the reason: a break that was promised is called a break. A waiter is over, too, from the
 // moment that its right was taken away.
-func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
-	at, how, over := s.overByTime(sp, claim)
+func (s *State) isOver(sp *space, claim *Claim) (Time, leasehold.How, bool) {
+	at, how, over := s.isOverByTime(sp, claim)
 	if w := s.withdrawal; w != nil && claim.waiting() && (!over || w.At < at) && s.withdrawn(sp, claim) {
 		return w.At, leasehold.ByBreak, true
 	}
 	return at, how, over
 }
 
-func (s *State) overByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) {
+func (s *State) isOverByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 	at, how := claim.end()
 	over := at != 0 && at <= s.now
 	if claim.Session == "" {
@@ -63,7 +63,7 @@ func (s *State) overByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) 
 // settleClaim ends a claim that is over at the stamp, by whatever ended it first,
 // and reports whether it did.
 func (t *turn) settleClaim(sp *space, claim *Claim) bool {
-	at, how, over := t.over(sp, claim)
+	at, how, over := t.isOver(sp, claim)
 	if !over {
 		return false
 	}
@@ -100,11 +100,11 @@ func (t *turn) settle(sp *space, path string) *Resource {
 	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		t.settleClaim(sp, claim)
-	} else if !t.settleSharers(sp, r) && !t.calmPool(sp, path) && p == nil {
-		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
+	} else if !t.settleSharers(sp, r) && !t.isQuiet(sp, path) && p == nil {
+		// Where a lease ended, its end has woken the queue already. Where none did, a rest may
 		// still have run out by time, and no claim says so: look at the queue anyway. In an area, time
 		// has done all that was due.
-		t.stirUp(stirring{space: sp, path: path, still: true})
+		t.wake(wakeup{space: sp, path: path, byTime: true})
 	}
 	r, _ = sp.resources.Get(path)
 	return r
@@ -127,7 +127,7 @@ func (t *turn) settleSharers(sp *space, r *Resource) bool {
 	sp.holders(r, func(c *Claim) bool {
 		// A lease that is over is only listed here: ending it changes the very tree that is
 		// being walked.
-		if _, _, ended := t.over(sp, c); ended {
+		if _, _, ended := t.isOver(sp, c); ended {
 			if all = len(over) < most; !all {
 				return false
 			}
@@ -178,7 +178,8 @@ func lookedKey(sp *space, path string) string {
 // session that is still being collected is a reason to look, whatever the deadlines say.
 func (t *turn) collected(sp *space, r *Resource) bool {
 	soonest := r.more().shares().soonest
-	return (soonest == 0 || soonest > t.now || t.calm()) && (!sp.leaving() || t.looked.Contains(lookedKey(sp, r.Path)))
+	return (soonest == 0 || soonest > t.now || t.nothingDue()) &&
+		(!sp.leaving() || t.looked.Contains(lookedKey(sp, r.Path)))
 }
 
 // touch returns the claim of an id after what is over at the stamp has ended, and

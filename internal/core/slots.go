@@ -95,7 +95,7 @@ func (l *look) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if l.plants(Oversubscribe) {
 		resting = 0
 	}
-	kept, keptAll := l.kept(sp, r.Path)
+	kept, keptAll := l.reservedSlots(sp, r.Path)
 	resting += kept
 	switch {
 	case all || keptAll:

@@ -38,7 +38,7 @@ func (t *turn) holderChanged(sp *space, path string) {
 		return
 	}
 	t.work.take(recordCost)
-	t.unshown = append(t.unshown, stirring{space: sp, path: path})
+	t.unshown = append(t.unshown, wakeup{space: sp, path: path})
 }
 
 // showHolders lets records show the holders that the command gave the resources they stand for.

@@ -112,7 +112,7 @@ type space struct {
 	patterns pattern.Index // the names of areas that are held, waited for or at rest
 
 	pools pool.Table              // the units of pools
-	calm  btree.Map[string, Time] // until when there is nothing to do in the queues of pools: see Calm
+	quiet btree.Map[string, Time] // until when there is nothing to do in the queues of pools: see Calm
 
 	kinds kinds // what was learned of kinds of leases
 	tasks taskTable
@@ -124,8 +124,8 @@ type space struct {
 
 	records     record.Table
 	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
-	lapses      *btree.BTreeG[lapse]      // the sessions that have records, by when they end
-	fading      *btree.BTreeG[lapse]      // the claims that have records and end by themselves, by when they do
+	sessionEnds *btree.BTreeG[sessionEnd] // the sessions that have records, by when they end
+	claimEnds   *btree.BTreeG[sessionEnd] // the claims that have records and end by themselves, by when they do
 	mirrors     btree.Map[string, string] // the prefixes of the records of mirrored resources
 	shown       int                       // claims that have records
 
@@ -165,8 +165,8 @@ type place struct{ namespace, path string }
 // A binding says that a claim ends with a session.
 type binding struct{ session, id string }
 
-// A lapse is when a session ends unless it is renewed.
-type lapse struct {
+// A sessionEnd is when a session ends unless it is renewed.
+type sessionEnd struct {
 	at      Time
 	session string
 }
@@ -177,7 +177,8 @@ func New() *State { return NewAt(OldestLevel) }
 func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), lapses: newLapses(), fading: newLapses(), records: record.NewTable(), pools: pool.NewTable(),
+		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
+		pools:        pool.NewTable(),
 		kinds:        newKinds(),
 		patterns:     pattern.NewIndex(),
 		tasks:        newTaskTable(),
@@ -205,8 +206,8 @@ func newBound() *btree.BTreeG[binding] {
 	}, noLocks)
 }
 
-func newLapses() *btree.BTreeG[lapse] {
-	return btree.NewBTreeGOptions(func(a, b lapse) bool {
+func newSessionEnds() *btree.BTreeG[sessionEnd] {
+	return btree.NewBTreeGOptions(func(a, b sessionEnd) bool {
 		if a.at != b.at {
 			return a.at < b.at
 		}
@@ -254,7 +255,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 		s.sequence++
 		t = s.begin()
 		if len(from) > 0 {
-			t.from(from[0], i)
+			t.setOrigin(from[0], i)
 		}
 		answer, err := t.apply(c)
 		if err != nil {
@@ -282,7 +283,7 @@ func (t *turn) apply(c Command) (Answer, error) {
 	if err := c.Validate(); err != nil {
 		return refusal(err), nil
 	}
-	if refused := t.crammed(c); refused != nil {
+	if refused := t.refuseOverBudget(c); refused != nil {
 		return Answer{Err: refused}, nil
 	}
 	t.work.take(beginCost)

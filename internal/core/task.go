@@ -58,7 +58,7 @@ func (t *turn) putTask(c *PutTask) Answer {
 		task.Order = sp.arrivals
 	}
 	t.setTask(sp, task)
-	t.stir(sp, c.Path)
+	t.wakeQueue(sp, c.Path)
 	return Answer{Record: record.WithoutValue(r)}
 }
 
@@ -126,7 +126,7 @@ func (t *turn) taskChanged(sp *space, path string) {
 func (t *turn) offerTask(sp *space, path string) {
 	if task := sp.tasks.get(path); task != nil && !t.plants(KeepLost) {
 		if _, ready := sp.tasks.ready.Get(task); ready {
-			t.stir(sp, leasehold.TaskFolder(path))
+			t.wakeQueue(sp, leasehold.TaskFolder(path))
 		}
 	}
 }

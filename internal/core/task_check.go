@@ -66,6 +66,6 @@ func (c *checker) freeTask(s *look, sp *space, head *Claim) bool {
 	if s.unresumed(sp, head.Resource) || sp.handsOver(head.Resource) || sp.tasks.first(head.Resource) == nil {
 		return false
 	}
-	_, gone := s.gone(sp, head)
+	_, gone := s.mustLeave(sp, head)
 	return !gone
 }

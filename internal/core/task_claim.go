@@ -32,11 +32,11 @@ func (t *turn) claimTask(sp *space, c *Acquire) Answer {
 		if r.Waiting >= leasehold.MaxQueue {
 			return refuse(leasehold.Limited, "%d wait for tasks from %s, which is as many as can", r.Waiting, r.Path)
 		}
-		t.let(sp, c, items, claims, r)
+		t.grantOrQueue(sp, c, items, claims, r)
 		return t.askedAnswer(sp, claims)
 	}
 	claims[0].Resource = task.Path
-	t.let(sp, c, items, claims, nil)
+	t.grantOrQueue(sp, c, items, claims, nil)
 	answer := t.askedAnswer(sp, claims)
 	t.beginTask(sp, task, claims[0])
 	return answer
@@ -139,7 +139,7 @@ func (t *turn) handOverTasks(sp *space, path string) {
 			t.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		}
-		if how, gone := t.gone(sp, waiter); gone {
+		if how, gone := t.mustLeave(sp, waiter); gone {
 			t.leave(sp, t.dismissed(waiter, how), how)
 			continue
 		}

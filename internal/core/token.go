@@ -44,7 +44,7 @@ func (s *State) floor(sp *space, c *Claim) leasehold.Token {
 func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token, looked int) {
 	lowest = math.MaxUint64
 	sp.holders(r, func(holder *Claim) bool {
-		if _, _, over := s.over(sp, holder); over && looked < most {
+		if _, _, over := s.isOver(sp, holder); over && looked < most {
 			looked++
 			return true
 		}

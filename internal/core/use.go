@@ -37,7 +37,7 @@ func (t *turn) reportUse(c *ReportUse) Answer {
 	changed := t.takeReports(sp, r, c)
 	if changed != "" {
 		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: changed})
-		t.stir(sp, c.Resource)
+		t.wakeQueue(sp, c.Resource)
 	}
 	t.judgeIdle(sp, c)
 	return Answer{}

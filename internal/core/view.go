@@ -110,7 +110,7 @@ type sharing struct {
 // View returns what can be read of the state while nothing is applied to it.
 // passed is the time since the last stamp, for what is left of each lease.
 func (s *State) View(passed time.Duration) View {
-	v := &view{passed: max(0, passed), calm: s.calm(), work: work{most: maxReadWork}}
+	v := &view{passed: max(0, passed), calm: s.nothingDue(), work: work{most: maxReadWork}}
 	v.s = s.reader(&v.work)
 	return v
 }
@@ -175,7 +175,7 @@ func (v *view) Claim(namespace, id string) Answer {
 	case c.waiting():
 		return v.s.waiterAnswer(sp, c)
 	}
-	if _, how, over := v.s.over(sp, c); over {
+	if _, how, over := v.s.isOver(sp, c); over {
 		return lostClaim(id, c.Resource, how)
 	}
 	v.work.take(leaseCost)

@@ -24,7 +24,7 @@ func (v *view) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, n
 	}
 	show := func(order uint64, a *Alarm) bool {
 		switch {
-		case a.Quiet || !a.stands(v.s.now) || q.Kind != 0 && a.Kind != q.Kind ||
+		case a.Quiet || !a.isActive(v.s.now) || q.Kind != 0 && a.Kind != q.Kind ||
 			!strings.HasPrefix(a.Resource, q.Prefix):
 			return true
 		case len(list) == q.Most:
@@ -58,7 +58,7 @@ type AlarmCount struct {
 func (s *State) countAlarms() (list []AlarmCount) {
 	stand := s.alarms.stand
 	s.alarms.past.Scan(func(_ uint64, a *Alarm) bool {
-		if a.stands(s.now) {
+		if a.isActive(s.now) {
 			return false
 		}
 		stand[a.Kind]--

@@ -102,7 +102,7 @@ const maxLook = 1000
 func (v *view) overlapping(sp *space, path string) (leases []leasehold.Lease) {
 	looked := v.s.overlapping(sp, path, func(r *Resource) bool {
 		sp.holders(r, func(c *Claim) bool {
-			if _, _, over := v.s.over(sp, c); !over {
+			if _, _, over := v.s.isOver(sp, c); !over {
 				leases = append(leases, v.lease(sp, c))
 			}
 			return len(leases) < maxHoldersOne
@@ -192,7 +192,7 @@ func (v *view) showHolders(
 			newest = status.State
 			return false
 		}
-		if at, how, over := v.s.over(sp, c); over {
+		if at, how, over := v.s.isOver(sp, c); over {
 			status.Holding--
 			status.Used -= int(c.Slots)
 			ending := new(Ending)

@@ -9,7 +9,7 @@ import (
 
 // Who may no longer take a resource must not get it because it asked earlier. After a change that takes something
 // away, waits end of those who could not ask for the same any more, as if an operator had broken them. That may be
-// very many, so ticks get it done, a part at a time. What they have not come to yet is over all the same (see over):
+// very many, so ticks get it done, a part at a time. What they have not come to yet is over all the same (see isOver):
 // it is not granted, and in nobody's way.
 
 // A Withdrawal is how far ticks have come with the waiters since access was last taken from somebody. There is one at

@@ -67,10 +67,10 @@ func (s *State) Work() int { return s.last.budget.done }
 // readers lets others in between.
 func (v *view) Work() int { return v.work.done }
 
-// crammed refuses a command that has not begun when the budget of its entry is spent; nil if it
+// refuseOverBudget refuses a command that has not begun when the budget of its entry is spent; nil if it
 // may begin. Renewals, releases and the closing of sessions are missing here on purpose: to
 // refuse a renewal would cost somebody a lease, and the others make room.
-func (l *look) crammed(c Command) *leasehold.Error {
+func (l *look) refuseOverBudget(c Command) *leasehold.Error {
 	if !l.work.spent() {
 		return nil
 	}

@@ -47,11 +47,10 @@ func (j *poolModelJob) wants(u *poolModelUnit) bool {
 func (j *poolModelJob) oneHost() bool { return !j.spread && j.named == nil }
 
 type poolModel struct {
-	now    time.Duration
-	units  []*poolModelUnit
-	jobs   []*poolModelJob // that hold or wait
-	most   int             // units of each holder; 0: no limit
-	orders int
+	now   time.Duration
+	units []*poolModelUnit
+	jobs  []*poolModelJob // that hold or wait
+	most  int             // units of each holder; 0: no limit
 }
 
 func (m *poolModel) free(u *poolModelUnit) bool { return u.lease == "" && u.fit() && u.rests <= m.now }
@@ -237,12 +236,11 @@ func (m *poolModel) setHost(host string, units []poolModelUnit) {
 type poolTest struct {
 	*testing.T
 	*rand.Rand
-	state   *core.State
-	model   poolModel
-	made    int
-	all     []*poolModelJob
-	log     []string
-	granted int
+	state *core.State
+	model poolModel
+	made  int
+	all   []*poolModelJob
+	log   []string
 }
 
 const poolTTL = 30 * time.Second

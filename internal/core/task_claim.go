@@ -80,12 +80,6 @@ func (t *turn) beginTask(sp *space, task *leasehold.Task, c *Claim) {
 	t.setTask(sp, &begun)
 }
 
-// isFolder reports whether there are tasks in a folder, or somebody waits for some.
-func (sp *space) isFolder(path string) bool {
-	_, some := sp.tasks.folders.Get(path)
-	return some || sp.waitsForTasks(path)
-}
-
 // waitsForTasks reports whether those who wait for a path wait for tasks. All of them do, or none: see mixesTasks.
 func (sp *space) waitsForTasks(path string) bool {
 	if !leasehold.IsTaskFolder(path) {

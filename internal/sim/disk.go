@@ -24,7 +24,6 @@ type disk struct {
 
 	log   []record        // durable
 	files map[uint64]file // durable states, by their index
-	begun bool            // the log was made once
 
 	values map[leasehold.Digest]bool // large ones, durable
 

@@ -12,7 +12,6 @@ import (
 	"hash"
 	"hash/fnv"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -321,5 +320,3 @@ func (w *World) rate() int64 {
 
 // wild reports whether clocks may be so wrong that nothing is promised that depends on them.
 func (w *World) wild() bool { return w.Faults.ClockRate > bound }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -285,7 +285,7 @@ func (t *turn) handOverArea(this wakeup, p *pattern.Pattern) {
 		t.putOff(sp, &Chore{Kind: HandOver, Name: p.Name})
 		return
 	}
-	this.area = t.newAreaLine(sp, p)
+	this.area = t.newAreaLine(this, p)
 	this.area.handOver(this)
 }
 

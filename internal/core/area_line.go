@@ -14,6 +14,8 @@ type areaLine struct {
 	area  string
 	heads []areaHead // that were not looked at yet
 	moved bool       // somebody was granted something, or left
+	ends  bool       // there is no work left for those of whom one would move
+	look  furtherLook
 
 	// The numbers that names have in the area.
 	held    pattern.Bits // nobody can have what overlaps them
@@ -33,8 +35,9 @@ type areaHead struct {
 const lineCost = 2
 
 // newAreaLine returns the line of an area in which something may be free of a name.
-func (t *turn) newAreaLine(sp *space, p *pattern.Pattern) *areaLine {
-	l := &areaLine{t: t, sp: sp, area: p.Area}
+func (t *turn) newAreaLine(this wakeup, p *pattern.Pattern) *areaLine {
+	sp := this.space
+	l := &areaLine{t: t, sp: sp, area: p.Area, look: newFurtherLook(this)}
 	near := sp.patterns.Near(p)
 	sp.patterns.Each(p.Area, func(q *pattern.Pattern, number int) {
 		l.see(q, number)
@@ -85,7 +88,7 @@ func (l *areaLine) handOver(this wakeup) {
 		l.heads = l.heads[1:]
 		// What was granted together with another, or left with it, waits no more.
 		if now, _ := l.sp.claims.Get(head.waiter.ID); now == head.waiter && !(head.near && l.serve(this, head)) {
-			if l.t.work.spent() && l.sp.chore(HandOver, this.path) != nil {
+			if l.ends {
 				return
 			}
 			l.awaited.Set(head.number)
@@ -102,6 +105,10 @@ func (l *areaLine) handOver(this wakeup) {
 
 // serve is that of the state for a waiter in the line.
 func (l *areaLine) serve(this wakeup, head areaHead) bool {
+	before := func(a, b *Claim) bool { return compareHeads(a, b) < 0 }
+	if !l.look.reaches(l.t, this, head.waiter, before) {
+		return false
+	}
 	together := l.t.together(l.sp, head.waiter)
 	if !l.t.serve(this, head.waiter) {
 		return false

@@ -19,7 +19,7 @@ type Chore struct {
 	Kind  ChoreKind
 	Name  string // of the session, the resource or the definition
 	Order uint64 // smallest first
-	Path  string // of a definition: the queue that was looked at last
+	Path  string // of a definition: the queue that was looked at last; of a hand-over: the waiter to go on with
 	Left  *Left  // of a session
 }
 
@@ -139,7 +139,8 @@ func (t *turn) doChore() bool {
 		t.collect(sp, c.Name, choreStep)
 	case HandOver:
 		t.dropChore(sp, &again)
-		t.wakeQueue(sp, c.Name) // what is too much for this entry too is put off again
+		// What is too much for this entry too is put off again.
+		t.wake(wakeup{space: sp, path: c.Name, from: c.Path})
 	case FollowDefinition:
 		t.followDefinition(sp, c.Name, c.Path, choreStep)
 	}
@@ -253,7 +254,7 @@ func (c *checker) chores(s *look, sp *space) {
 		_, alive := sp.sessions.Get(chore.Name)
 		c.that(chore.Kind != CollectSession || !alive, "%s: session %q has ended, and is there", sp.name, chore.Name)
 		c.that(strings.HasPrefix(chore.Path, strings.TrimSuffix(chore.Name, "/")) || chore.Name == "/" ||
-			chore.Path == "",
+			chore.Path == "" || chore.Kind == HandOver,
 			"%s: the chore about %q has come to %q", sp.name, chore.Name, chore.Path)
 		return true
 	})

@@ -34,6 +34,7 @@ type line struct {
 	lent    int           // how many were asked whether they would borrow something
 	borrows bool          // somebody did
 	picks   *turn         // that gets the units of those who are granted; nil: somebody only reads
+	look    furtherLook   // at those who also wait elsewhere, in a hand-over
 }
 
 // newLine returns a line in which nobody stands yet. It reads the limits and the rests once: nothing that changes
@@ -272,10 +273,10 @@ func (t *turn) handOverUnits(this wakeup) {
 			return
 		}
 		l := t.newLine(sp, path, this.byTime)
-		l.picks = t
+		l.picks, l.look = t, newFurtherLook(this)
 		n := t.handOverLine(this, l)
 		t.work.take(n/waitersPerWork + l.cost())
-		if l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
+		if l.look.putOff || l.grants == 0 || len(l.limits) == 0 && !l.borrows && !l.units.Tired() {
 			return
 		}
 	}
@@ -319,7 +320,9 @@ func (t *turn) handOverLine(this wakeup, l *line) (n int) {
 			return n
 		}
 	}
-	sp.quiet.Set(path, calm)
+	if !l.look.putOff {
+		sp.quiet.Set(path, calm)
+	}
 	return n
 }
 
@@ -337,7 +340,8 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 		if (v.never || sp.tooLargeTogether(t.together(sp, waiter))) && !t.plants(WaitHopeless) {
 			how, gone = leasehold.NoSlots, true
 		}
-		if ready = v.grant && t.turnElsewhere(this, waiter); v.grant && !ready {
+		ready = v.grant && l.look.reaches(t, this, waiter, sp.queue.Less) && t.turnElsewhere(this, waiter)
+		if v.grant && !ready {
 			l.keep(waiter.asks())
 		}
 	}
@@ -345,7 +349,9 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 	case !gone && !ready:
 		return true
 	case spent: // before it was this one's turn, and not by looking alone: see serve
-		t.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
+		if !l.look.putOff {
+			t.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
+		}
 		return false
 	}
 	l.moved = true

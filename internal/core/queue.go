@@ -16,6 +16,42 @@ type wakeup struct {
 	path   string
 	byTime bool      // nothing has changed but time
 	area   *areaLine // what is in whose way, while an area is handed over; else nil
+	from   string    // the waiter at which a chore goes on: see furtherLook
+}
+
+// A furtherLook is how far a hand-over has come with those who also wait elsewhere. What they wait for there may take
+// as much work as an entry has, for each of them and in vain. An entry therefore looks at one of them at least, and at
+// more while it has work left; the next entry goes on with the others. Until then these keep their places.
+type furtherLook struct {
+	from   *Claim // those before it were looked at; nil: nobody was
+	begun  bool   // this entry has looked at one
+	putOff bool   // the others are left to a chore
+}
+
+// newFurtherLook returns that of a hand-over.
+func newFurtherLook(this wakeup) furtherLook {
+	if from, ok := this.space.claims.Get(this.from); ok && from.waiting() {
+		return furtherLook{from: from}
+	}
+	return furtherLook{}
+}
+
+// reaches reports whether a waiter is looked at now, and else leaves it to a chore. before orders the waiters.
+func (f *furtherLook) reaches(t *turn, this wakeup, waiter *Claim, before func(a, b *Claim) bool) bool {
+	switch {
+	case waiter.Wait.With == nil:
+		return true
+	case f.from != nil && before(waiter, f.from):
+		return false
+	case f.begun && t.work.spent():
+		if !f.putOff {
+			f.putOff = true
+			t.putOff(this.space, &Chore{Kind: HandOver, Name: this.path, Path: waiter.ID})
+		}
+		return false
+	}
+	f.begun = true
+	return true
 }
 
 // enqueue puts claims that are wanted together in the queues of their resources, each behind
@@ -161,7 +197,7 @@ func (t *turn) serve(this wakeup, waiter *Claim) bool {
 	// count, nor what it took for those before in an area of whom nobody moved: it may be more than a whole entry has,
 	// and the chore would then come to the same for ever.
 	case spent:
-		t.putOff(sp, &Chore{Kind: HandOver, Name: this.path})
+		this.leave(t)
 		return false
 	case gone:
 		t.leave(sp, t.dismissed(waiter, how), how)
@@ -169,6 +205,16 @@ func (t *turn) serve(this wakeup, waiter *Claim) bool {
 	}
 	t.grantWaiting(this, together)
 	return true
+}
+
+// leave puts off what is left of a hand-over, to begin anew if no chore knows where to go on.
+func (this wakeup) leave(t *turn) {
+	if this.area != nil {
+		if this.area.ends = true; this.area.look.putOff {
+			return
+		}
+	}
+	t.putOff(this.space, &Chore{Kind: HandOver, Name: this.path})
 }
 
 // grantWaiting grants to waiters whose turn it is, in this queue and in others.

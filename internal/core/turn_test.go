@@ -143,3 +143,54 @@ func TestWhoLooksAtAQueueCountsIt(t *testing.T) {
 		t.Errorf("%d times %d waiters were looked at in %d units of work", locks, waiters, work)
 	}
 }
+
+// TestManyWhoWaitElsewhere has many wait, in a pool and in an area, each for the same unit elsewhere, which somebody has.
+// To find out takes more work than an entry has, for each of them: no entry does it for many. The last in the area, whose
+// unit is free, must be granted what it waits for; in a pool units are kept for those before it.
+func TestManyWhoWaitElsewhere(t *testing.T) {
+	t.Parallel()
+	const waiters = 24
+	for name, has := range map[string]core.Acquire{
+		"pool": {Resource: "small", Slots: waiters + 1, Select: spread},
+		"area": {Resource: "repo/web:src/**"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			special := d.hardToFind()
+			d.must(hostUnits("small", "a", waiters+1))
+			d.must(hostUnits("easy", "e", 1))
+			d.must(&core.Acquire{Namespace: ns, Resource: "gpu", ID: "special", Holder: "h", Slots: 1, Select: special})
+			has.Namespace, has.ID, has.Holder = ns, "all", "h"
+			d.must(&has)
+			wait := func(id string, elsewhere core.Item) {
+				c := &core.Acquire{Namespace: ns, Resource: "small", Slots: 1, ID: id, Holder: id, Session: "s",
+					Select: &leasehold.Select{Where: "model!=" + id, Spread: true}, Wait: 20 * time.Minute, Also: []core.Item{elsewhere}}
+				if name == "area" {
+					c.Resource, c.Slots, c.Select = "repo/web:src/"+id, 0, nil
+				}
+				d.must(c)
+			}
+			for i := range waiters {
+				id := fmt.Sprint("w", i)
+				wait(id, core.Item{Resource: "gpu", ID: id + "'s unit", Slots: 1, Select: special})
+			}
+			wait("last", core.Item{Resource: "easy", ID: "easy unit", Slots: 1})
+			d.must(&core.Release{Namespace: ns, ID: "all"})
+			for range 2 * waiters {
+				if work := d.state.Work(); work > 4*core.MaxWork {
+					t.Fatalf("an entry took %d units of work", work)
+				}
+				d.at(d.now + time.Second).must(&core.Tick{})
+			}
+			if lease := d.state.View(0).Claim(ns, "last").Lease; lease == nil && name == "area" || d.state.Chores() > 0 {
+				t.Errorf("what it waits for is free, and it has %v; %d chores are left", lease, d.state.Chores())
+			}
+			d.must(&core.Release{Namespace: ns, ID: "special"})
+			d.ticks()
+			if lease := d.state.View(0).Claim(ns, "w0").Lease; lease == nil {
+				t.Error("the unit is free, and the first who waits for it has nothing")
+			}
+		})
+	}
+}

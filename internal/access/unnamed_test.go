@@ -112,7 +112,7 @@ func (s *slow) PutValue(context.Context, io.Reader) (leasehold.Large, error) {
 	return leasehold.Large{}, io.ErrUnexpectedEOF
 }
 
-// However many bytes some have announced, there is room for those of somebody else.
+// However much some clients have announced, another client still has room.
 func TestUnnamedValuesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u unnamed

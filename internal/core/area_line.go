@@ -105,8 +105,7 @@ func (l *areaLine) handOver(this wakeup) {
 
 // serve is that of the state for a waiter in the line.
 func (l *areaLine) serve(this wakeup, head areaHead) bool {
-	before := func(a, b *Claim) bool { return compareHeads(a, b) < 0 }
-	if !l.look.reaches(l.t, this, head.waiter, before) {
+	if !l.look.reaches(l.t, this, head.waiter) {
 		return false
 	}
 	together := l.t.together(l.sp, head.waiter)

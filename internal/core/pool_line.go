@@ -340,7 +340,7 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 		if (v.never || sp.tooLargeTogether(t.together(sp, waiter))) && !t.plants(WaitHopeless) {
 			how, gone = leasehold.NoSlots, true
 		}
-		ready = v.grant && l.look.reaches(t, this, waiter, sp.queue.Less) && t.turnElsewhere(this, waiter)
+		ready = v.grant && l.look.reaches(t, this, waiter) && t.turnElsewhere(this, waiter)
 		if v.grant && !ready {
 			l.keep(waiter.asks())
 		}
@@ -349,9 +349,7 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 	case !gone && !ready:
 		return true
 	case spent: // before it was this one's turn, and not by looking alone: see serve
-		if !l.look.putOff {
-			t.putOff(sp, &Chore{Kind: HandOver, Name: l.path})
-		}
+		l.look.leave(t, this)
 		return false
 	}
 	l.moved = true

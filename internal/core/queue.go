@@ -36,12 +36,12 @@ func newFurtherLook(this wakeup) furtherLook {
 	return furtherLook{}
 }
 
-// reaches reports whether a waiter is looked at now, and else leaves it to a chore. before orders the waiters.
-func (f *furtherLook) reaches(t *turn, this wakeup, waiter *Claim, before func(a, b *Claim) bool) bool {
+// reaches reports whether a waiter is looked at now, and else leaves it to a chore.
+func (f *furtherLook) reaches(t *turn, this wakeup, waiter *Claim) bool {
 	switch {
 	case waiter.Wait.With == nil:
 		return true
-	case f.from != nil && before(waiter, f.from):
+	case f.from != nil && compareHeads(waiter, f.from) < 0:
 		return false
 	case f.begun && t.work.spent():
 		if !f.putOff {
@@ -52,6 +52,13 @@ func (f *furtherLook) reaches(t *turn, this wakeup, waiter *Claim, before func(a
 	}
 	f.begun = true
 	return true
+}
+
+// leave puts off what is left of a hand-over, to begin anew if no chore knows where to go on.
+func (f *furtherLook) leave(t *turn, this wakeup) {
+	if !f.putOff {
+		t.putOff(this.space, &Chore{Kind: HandOver, Name: this.path})
+	}
 }
 
 // enqueue puts claims that are wanted together in the queues of their resources, each behind
@@ -197,7 +204,11 @@ func (t *turn) serve(this wakeup, waiter *Claim) bool {
 	// count, nor what it took for those before in an area of whom nobody moved: it may be more than a whole entry has,
 	// and the chore would then come to the same for ever.
 	case spent:
-		this.leave(t)
+		var look furtherLook // a plain queue has one waiter to look at, its first
+		if this.area != nil {
+			this.area.ends, look = true, this.area.look
+		}
+		look.leave(t, this)
 		return false
 	case gone:
 		t.leave(sp, t.dismissed(waiter, how), how)
@@ -205,16 +216,6 @@ func (t *turn) serve(this wakeup, waiter *Claim) bool {
 	}
 	t.grantWaiting(this, together)
 	return true
-}
-
-// leave puts off what is left of a hand-over, to begin anew if no chore knows where to go on.
-func (this wakeup) leave(t *turn) {
-	if this.area != nil {
-		if this.area.ends = true; this.area.look.putOff {
-			return
-		}
-	}
-	t.putOff(this.space, &Chore{Kind: HandOver, Name: this.path})
 }
 
 // grantWaiting grants to waiters whose turn it is, in this queue and in others.

@@ -181,13 +181,26 @@ func (r *report) endPackage(e event, to io.Writer) {
 		return // it has no tests
 	}
 	if e.Action == "fail" {
-		output := strings.Join(r.output[e.Package+" "], "")
+		output := r.unfinished(e.Package) + strings.Join(r.output[e.Package+" "], "")
 		fmt.Fprint(to, output)
 		ofTests := slices.ContainsFunc(r.failures, func(f failure) bool { return f.pkg == e.Package })
 		r.broken = r.broken || !ofTests || strings.Contains(output, "DATA RACE") || strings.Contains(output, "panic: ")
 		return
 	}
 	fmt.Fprintf(to, "ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
+}
+
+// unfinished returns what the tests printed that never ended. A process that dies in the middle
+// of a test, by a panic in another goroutine or a fatal error, says why there and nowhere else.
+func (r *report) unfinished(pkg string) string {
+	var output strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(r.output)) {
+		if test, ok := strings.CutPrefix(key, pkg+" "); ok && test != "" {
+			output.WriteString(strings.Join(r.output[key], ""))
+			delete(r.output, key)
+		}
+	}
+	return output.String()
 }
 
 // skip notes why a test did not run: something is missing here, or it is one of those that

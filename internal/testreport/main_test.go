@@ -29,6 +29,9 @@ func TestReport(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestA"}`, "it broke\n0 passed, 1 failed, 0 skipped\nleft out: nothing\n", 1},
 		{"a package that does not build fails", `{"Action":"build-output","ImportPath":"p","Output":"undefined: x\n"}
 {"Action":"fail","Package":"p"}`, "undefined: x\n0 passed, 0 failed, 0 skipped\nleft out: nothing\n", 1},
+		{"a process that dies in a test says why", `{"Action":"output","Package":"p","Test":"TestA","Output":"fatal error: it died\n"}
+{"Action":"output","Package":"p","Output":"exit status 2\n"}
+{"Action":"fail","Package":"p"}`, "fatal error: it died\nexit status 2\n0 passed, 0 failed, 0 skipped\nleft out: nothing\n", 1},
 		{"what is no event is passed on", "panic: somewhere", "panic: somewhere\n0 passed, 0 failed, 0 skipped\nleft out: nothing\n", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ RUNS     ?= 3
 # hold no locks, which internal/arch checks; without it there is time for ten times as many random
 # logs and runs, and memory can be measured. The others test what other processes do, and their
 # drivers would compile for minutes.
-PLAIN := '/internal/(core(/(pool|record|reservation|timeline|usage))?|wire|sim|trace|pattern|calendar|arch|engine/replica)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
+PLAIN := '/internal/(core(/(internal/kernel|pool|record|reservation|timeline|usage))?|wire|sim|trace|pattern|calendar|arch|engine/replica)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
 # start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it

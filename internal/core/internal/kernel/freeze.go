@@ -1,0 +1,50 @@
+package kernel
+
+import "github.com/tidwall/btree"
+
+// Freeze returns a copy that stays as it is while the original goes on. The trees are shared
+// until one side changes them, so its cost depends on the number of namespaces alone. A frozen
+// state can be read from another goroutine; it cannot be applied to. It has no timers, since nothing
+// is due in it.
+func (s *State) Freeze() *State {
+	f := &State{
+		frozen: true,
+		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
+		date: s.date, dates: s.dates.Copy(),
+		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
+		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
+		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq,
+		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms, policy: s.policy,
+		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
+	}
+	f.alarms.past = *s.alarms.past.Copy()
+	f.chores = *s.chores.Copy()
+	s.spaces.Scan(func(name string, sp *space) bool {
+		f.spaces.Set(name, sp.freeze())
+		return true
+	})
+	return f
+}
+
+func (sp *space) freeze() *space {
+	f := *sp
+	f.places = [orders]int{} // it is in no ranking
+	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
+	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
+	f.endings = *sp.endings.Copy()
+	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
+	f.records, f.sessionEnds = sp.records.Copy(), sp.sessionEnds.Copy()
+	f.claimEnds, f.mirrors = sp.claimEnds.Copy(), *sp.mirrors.Copy()
+	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
+	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
+		*sp.definitions.Copy()
+	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
+	f.chores = *sp.chores.Copy()
+	f.pools, f.quiet = sp.pools.Copy(), *sp.quiet.Copy()
+	f.patterns = sp.patterns.Copy()
+	f.kinds = sp.kinds.copy()
+	f.tasks = sp.tasks.copy()
+	f.reservations = sp.reservations.Copy()
+	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
+	return &f
+}

@@ -1,0 +1,149 @@
+package kernel
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
+)
+
+// What ended is remembered for as long as a client may still ask about it, in tables that are
+// bounded. Forgetting is done a little in every entry and decided by the state alone, so that
+// all replicas remember the same things.
+
+// An EndedClaim remembers how the claim of an id ended.
+type EndedClaim struct {
+	ID       string
+	Resource string
+	Holder   string
+	Token    leasehold.Token // 0: it never was a lease
+	How      leasehold.How
+	At       Time
+	Next     string // with IDChanged: the id it goes on under
+	Owner    *access.Owner
+}
+
+// An EndedSession remembers how a session ended.
+type EndedSession struct {
+	ID  string
+	How leasehold.How
+	At  Time
+
+	Owner *access.Owner
+}
+
+type endingRef struct {
+	id      string
+	session bool
+	at      Time
+}
+
+func (t *turn) tombstone(sp *space, e *EndedClaim) {
+	sp.ended.Set(e.ID, e)
+	t.pushEnding(sp, endingRef{e.ID, false, e.At})
+}
+
+func (t *turn) tombstoneSession(sp *space, e *EndedSession) {
+	sp.endedSessions.Set(e.ID, e)
+	t.pushEnding(sp, endingRef{e.ID, true, e.At})
+}
+
+// pushEnding adds an id to those that ended, as the newest. They are in a tree because there
+// can be a million: a slice of that size would have to be copied at once when it grows, and
+// everybody would wait.
+func (t *turn) pushEnding(sp *space, ref endingRef) {
+	t.endingSeq++
+	sp.endings.Set(t.endingSeq, ref)
+	t.totals.endings++
+	if sp.firstEnding == 0 {
+		sp.firstEnding = t.endingSeq
+		t.ranked(sp, oldestEnding)
+	}
+	t.ranked(sp, mostEndings)
+}
+
+// forgetEnding forgets the oldest ended id of a namespace.
+func (t *turn) forgetEnding(sp *space) {
+	_, ref, _ := sp.endings.PopMin()
+	if ref.session {
+		sp.endedSessions.Delete(ref.id)
+	} else {
+		sp.ended.Delete(ref.id)
+	}
+	t.totals.endings--
+	sp.firstEnding, _, _ = sp.endings.Min()
+	t.ranked(sp, oldestEnding)
+	t.ranked(sp, mostEndings)
+}
+
+// forget drops what need no longer be remembered, at most the given number of things, so that
+// no command pays for a long silence before it.
+func (t *turn) forget(most int) {
+	for ; most > 0 && t.forgetOne(); most-- {
+	}
+}
+
+func (t *turn) forgetOne() bool {
+	forgot := false
+	if sp := t.mayForgetEnding(); sp != nil {
+		t.forgetEnding(sp)
+		forgot = true
+	}
+	if sp := t.mayForgetOutcome(); sp != nil {
+		t.forgetOutcome(sp)
+		forgot = true
+	}
+	if t.idle.Len() > maxIdle {
+		t.forgetIdle()
+		forgot = true
+	}
+	return t.forgetAlarm() || forgot
+}
+
+// mayForgetEnding returns the namespace whose oldest ended id may be forgotten: it is old
+// enough, or there are too many. Without one it returns nil.
+func (s *State) mayForgetEnding() *space {
+	sp := s.rankings[oldestEnding].first()
+	if sp == nil {
+		return nil
+	}
+	ref, _ := sp.endings.Get(sp.firstEnding)
+	return s.mayForget(sp, ref.at, s.totals.endings > maxEnded, mostEndings)
+}
+
+// mayForgetOutcome is mayForgetEnding for answers.
+func (s *State) mayForgetOutcome() *space {
+	sp := s.rankings[oldestOutcome].first()
+	if sp == nil {
+		return nil
+	}
+	return s.mayForget(sp, sp.answered.front().at, s.totals.outcomes > maxOutcomes, mostOutcomes)
+}
+
+// mayForget returns the namespace that loses its oldest of something; nil if none does. What is
+// old enough goes first, wherever it is. If there is too much, the namespace that has most
+// loses some.
+func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *space {
+	switch {
+	case at.Add(memory) <= s.now:
+		return oldest
+	case tooMuch:
+		return s.rankings[most].first()
+	}
+	return nil
+}
+
+// forgetIdle drops the resource that has been idle longest. If it rests after an unclean end it
+// goes to the back of the list instead: to forget the rest would be to grant the resource too
+// early. So does one whose rest is over if a task, or a waiter for a name that overlaps it, waits
+// for the tick that says so.
+func (t *turn) forgetIdle() {
+	_, oldest, _ := t.idle.PopMin()
+	sp := t.space(oldest.namespace)
+	r, _ := sp.resources.Get(oldest.path)
+	if more := r.more(); len(more.resting(t.now)) == 0 && r.timer == nil {
+		t.dropResource(sp, r)
+		return
+	}
+	resting := *r
+	resting.Idle = 0
+	t.setResource(sp, &resting)
+}

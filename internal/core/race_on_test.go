@@ -1,7 +1,0 @@
-//go:build race
-
-package core_test
-
-// The race detector slows everything down tenfold, and the core has no goroutines for
-// it to watch.
-const defaultSeeds = 30

@@ -14,23 +14,31 @@ import (
 	"iter"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 )
 
 // State is everything that is known. Only its Apply changes it.
 type State = kernel.State
 
+// subjects are what the kernel is put together with.
+var subjects = &kernel.Subjects{
+	NewAreas: area.New,
+}
+
 // New returns the state before the first command of a log. The log raises its level.
-func New() *State { return kernel.New() }
+func New() *State { return NewAt(OldestLevel) }
 
 // NewAt returns the state before the first command of a log that begins at a level.
-func NewAt(level Level) *State { return kernel.NewAt(level) }
+func NewAt(level Level) *State { return kernel.NewAt(level, subjects) }
 
-// NewMachine is NewAt for those who need no more than a machine.
-func NewMachine(level Level) Machine { return kernel.NewMachine(level) }
+// NewMachine returns what NewAt does. Inlined it would name the State to who calls it.
+//
+//go:noinline
+func NewMachine(level Level) Machine { return NewAt(level) }
 
 // Restore makes a state from the pieces of a snapshot.
-func Restore(pieces iter.Seq2[Piece, error]) (*State, error) { return kernel.Restore(pieces) }
+func Restore(pieces iter.Seq2[Piece, error]) (*State, error) { return kernel.Restore(pieces, subjects) }
 
 // What a state is seen through, and what it is asked.
 type (

@@ -72,7 +72,7 @@ func (t *turn) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, fa
 				c.Session, session.used(), len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
-	if failure := t.mayTakePatterns(sp, items); failure != nil {
+	if failure := sp.mayTakeNames(items); failure != nil {
 		return nil, failure
 	}
 	if failure := sp.mayAskTogether(items); failure != nil {

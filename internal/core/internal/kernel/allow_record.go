@@ -140,7 +140,7 @@ func (t *turn) allowCompare(namespace string, c *Compare) *leasehold.Error {
 	}
 	owner := t.permit.Self()
 	if sp := t.space(namespace); sp != nil {
-		if r, ok := sp.resources.Get(c.Path); ok && r.held() {
+		if r, ok := sp.resources.Get(c.Path); ok && r.Held() {
 			owner = sp.claimOwner(sp.senior(r).ID)
 		}
 	}

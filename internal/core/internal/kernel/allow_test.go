@@ -68,7 +68,7 @@ func (ruleless) Validate() error { return nil }
 
 func guarded(t *testing.T) *State {
 	t.Helper()
-	s := NewAt(NewestLevel)
+	s := newState()
 	put := access.Items{
 		Tokens:   []*access.Token{{ID: "t1", Hash: string(make([]byte, 32)), Principal: "root"}},
 		Bindings: []*access.Binding{{Name: "root", Role: "admin", Principal: "root", Namespace: "*"}},
@@ -92,7 +92,7 @@ func TestWhatHasNoRuleIsDenied(t *testing.T) {
 
 // BenchmarkAllow is the check alone: of a lease by its id, and of a resource that is asked for.
 func BenchmarkAllow(b *testing.B) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	put := access.Items{
 		Tokens: []*access.Token{{ID: "t1", Hash: string(make([]byte, 32)), Principal: "root"}},
 		Bindings: []*access.Binding{

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/timeline"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // What a command answers: leases, sessions and waiters as of the stamp, and refusals that name
@@ -202,7 +203,7 @@ func (l *look) held(sp *space, r *Resource, position int) Answer {
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
 	rest := r.longestRest(l.now)
 	switch {
-	case r.held():
+	case r.Held():
 		senior := sp.senior(r)
 		lease := l.lease(sp, senior)
 		failure.Lease = &lease
@@ -222,18 +223,18 @@ func (l *look) held(sp *space, r *Resource, position int) Answer {
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, l.whyQuarantined())
 	case sp.pools.Has(r.Path):
 		failure.Message = fmt.Sprintf("%s has no free units that fit", r.Path)
-	case l.pattern(r.Path) != nil && r.Waiting > 0:
+	case pattern.In(r.Path) && r.Waiting > 0:
 		waiter := first(sp, r.Path)
 		failure.Message = fmt.Sprintf("%s is waited for by %s", r.Path, waiter.Holder+because(waiter.terms().Reason))
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}
 	// Who may see a lease because it is its own may not see who reserved the resource.
-	if keeper := sp.keeper(r.Path); keeper != nil && r.held() && l.mayShow(sp, r.Path) {
+	if keeper := sp.keeper(r.Path); keeper != nil && r.Held() && l.mayShow(sp, r.Path) {
 		failure.Message += "; " + reservedText(keeper)
 	}
 	// The quarantine would block the request even if the holder went away now.
-	if at := l.availableAfter(); at != 0 && (r.held() || rest != nil) {
+	if at := l.availableAfter(); at != 0 && (r.Held() || rest != nil) {
 		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-l.now))
 	}
 	if r.Waiting > 0 {
@@ -246,7 +247,7 @@ func (l *look) held(sp *space, r *Resource, position int) Answer {
 	f := l.forecastOf(sp, r, waiterAt(sp, r.Path, position))
 	failure.Forecast, failure.ForecastError = f.After(ahead), f.ErrorShown()
 	failure.Message += f.Text(ahead)
-	if !r.held() && rest == nil && l.quarantined() {
+	if !r.Held() && rest == nil && l.quarantined() {
 		failure.Message += l.orEnd()
 	}
 	return Answer{Err: failure}
@@ -259,10 +260,10 @@ func (s *State) heldBy(sp *space, r *Resource, senior *Claim, lease *leasehold.L
 	if lease.Slots != 0 {
 		others := ""
 		whose = "the lease "
-		if n := r.sharers() - 1; n > 0 {
+		if n := r.Sharers() - 1; n > 0 {
 			others, whose = fmt.Sprintf(" and %d more", n), "the oldest lease "
 		}
-		if resting, _ := r.rests(s.now); resting > 0 {
+		if resting, _ := r.Rests(s.now); resting > 0 {
 			others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
 		}
 		text = fmt.Sprintf("%s has %d of %d slots taken, by %s%s", r.Path, r.More.Shares.used,
@@ -295,7 +296,12 @@ func because(reason string) string {
 }
 
 func refuse(code leasehold.Code, format string, args ...any) Answer {
-	return Answer{Err: &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+	return Answer{Err: Refusal(code, format, args...)}
+}
+
+// Refusal returns what a subject refuses with.
+func Refusal(code leasehold.Code, format string, args ...any) *leasehold.Error {
+	return &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // refusal makes an answer of what Validate found. An error without a code of its own is the

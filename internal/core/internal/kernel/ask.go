@@ -10,7 +10,7 @@ import (
 func (t *turn) ask(c *Ask) Answer {
 	sp := t.space(c.Namespace)
 	if sp != nil {
-		if r := t.settle(sp, c.Resource); r != nil && r.held() {
+		if r := t.settle(sp, c.Resource); r != nil && r.Held() {
 			return t.askHolders(sp, r, c)
 		}
 	}

@@ -254,7 +254,7 @@ func (y *yard) nobodyIsDelayed(kind map[string]string) {
 // BenchmarkBackfill gives a unit back to a pool as large as backfill is for, in which sixteen wait for whole hosts, and
 // a thousand behind them whose kind takes too long to borrow anything.
 func BenchmarkBackfill(b *testing.B) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	at := time.Hour
 	do := func(c Command) {
 		at++

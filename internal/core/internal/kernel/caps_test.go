@@ -29,7 +29,7 @@ func acquireNow(id string, request Request) *Acquire {
 // before its ten minutes are over, and no other.
 func TestEndedIDsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := NewAt(NewestLevel)
+	s := newState()
 	for i := range 3 {
 		id := fmt.Sprint("a", i)
 		apply(t, s, 0, acquireNow(id, Request{}))
@@ -72,7 +72,7 @@ func TestEndedIDsAreBounded(t *testing.T) {
 
 // TestOutcomesAreBounded answers one more request than are remembered.
 func TestOutcomesAreBounded(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	apply(t, s, 0, acquireNow("a", Request{}))
 	for i := range 3 {
 		apply(t, s, 0, acquireNow("b", Request{Key: fmt.Sprint("k", i)}))
@@ -98,7 +98,7 @@ func TestOutcomesAreBounded(t *testing.T) {
 
 // crowd is a state in which three namespaces have one of something each.
 func crowd(do func(s *State, namespace, id string)) *State {
-	s := New()
+	s := newState()
 	for _, namespace := range []string{"quiet", "b", "a"} {
 		do(s, namespace, "first")
 	}
@@ -156,7 +156,7 @@ func TestLoudNamespaceForgetsItsOwnAnswers(t *testing.T) {
 
 // TestEquallyLoudNamespaces lets the first of them by name lose something.
 func TestEquallyLoudNamespaces(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	for _, namespace := range []string{"c", "a", "b"} {
 		apply(t, s, 0, &OpenSession{Namespace: namespace, ID: "s", TTL: time.Hour, Request: Request{Key: "one"}})
 	}
@@ -183,7 +183,7 @@ func thawed(t *testing.T, s *State) *State {
 				return
 			}
 		}
-	})
+	}, s.subjects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func thawed(t *testing.T, s *State) *State {
 // all of them, and all are dropped after a few. Somebody who comes back meanwhile finds it.
 func TestForgettingANamespaceIsSpread(t *testing.T) {
 	const resources = 10*maxSweptIdle + 7
-	s := NewAt(NewestLevel)
+	s := newState()
 	apply(t, s, 0, acquireNow("a", Request{}))
 	apply(t, s, 0, &Release{Namespace: "default", ID: "a"})
 	for i := range resources {
@@ -228,7 +228,7 @@ func TestForgettingANamespaceIsSpread(t *testing.T) {
 // time; then there is room again.
 func TestManyNamespacesAreForgotten(t *testing.T) {
 	t.Parallel()
-	s := NewAt(NewestLevel)
+	s := newState()
 	for i := range leasehold.MaxNamespaces {
 		apply(t, s, 0, &PutRecord{Namespace: fmt.Sprint("n", i), Path: "a"})
 	}
@@ -259,7 +259,7 @@ func TestManyNamespacesAreForgotten(t *testing.T) {
 // TestOldPositionsOfAForgottenNamespace holds what a watcher is told who followed a namespace
 // that was forgotten, while it is gone and after it began again.
 func TestOldPositionsOfAForgottenNamespace(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	for _, namespace := range []string{"default", "default", "other"} {
 		apply(t, s, 0, &PutRecord{Namespace: namespace, Path: "a"})
 	}
@@ -307,7 +307,7 @@ func TestOldPositionsOfAForgottenNamespace(t *testing.T) {
 // idleTown has as many resources that nobody has or wants as are remembered. The first
 // of them rests for an hour after the unclean end of its lease.
 func idleTown(t *testing.T) *State {
-	s := NewAt(NewestLevel)
+	s := newState()
 	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "rests", ID: "rests", Holder: "ann", TTL: time.Hour, Grace: time.Hour})
 	apply(t, s, 0, &Break{Namespace: "default", ID: "rests"})
 	for i := range maxIdle - 1 {
@@ -348,7 +348,7 @@ func TestIdleResourcesAreBounded(t *testing.T) {
 // came: those who wait for it still get their turn.
 func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	s := NewAt(NewestLevel)
+	s := newState()
 	grace := time.Hour
 	apply(t, s, 0, &PutTask{Namespace: "default", Path: "jobs/x"})
 	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "jobs/", Task: true, ID: "a", Holder: "ann", TTL: time.Hour, Grace: grace})
@@ -380,7 +380,7 @@ func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
 // TestALeaseIsGrantedWhileAReservationIsLate has so many reservations that begin that an entry does not come to all of
 // them. A resource whose own has not begun yet is anybody's until it does, and the lease ends then.
 func TestALeaseIsGrantedWhileAReservationIsLate(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	start := time.Hour
 	apply(t, s, 0, &Define{Namespace: "default", Definition: leasehold.Definition{Path: "room", OnReservation: leasehold.EndAtStart}})
 	apply(t, s, 0, &Reserve{Namespace: "default", ID: "r", Resource: "room", Holder: "ann", From: reservation.Moment(start), Length: time.Hour})
@@ -405,7 +405,7 @@ func TestALeaseIsGrantedWhileAReservationIsLate(t *testing.T) {
 func TestManyGraces(t *testing.T) {
 	t.Parallel()
 	const graces = maxIdle + 2048
-	s := NewAt(NewestLevel)
+	s := newState()
 	apply(t, s, 0, acquireNow("a", Request{}))
 	sp := s.space("default")
 	for i := range graces {
@@ -428,7 +428,7 @@ func TestManyGraces(t *testing.T) {
 func TestSequenceWindow(t *testing.T) {
 	t.Parallel()
 	for _, step := range []uint64{1, 2, 700, sequenceSpan, 5000, 1 << 62} {
-		s := NewAt(NewestLevel)
+		s := newState()
 		apply(t, s, 0, &OpenSession{Namespace: "default", ID: "s", TTL: time.Hour})
 		sp := s.space("default")
 		number := uint64(1)
@@ -459,7 +459,7 @@ func TestSequenceWindow(t *testing.T) {
 // other stay, or it would answer the requests of a session that is opened under its name
 // later.
 func TestSessionsOfAnyName(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	names := []string{"s", "s\x00\x00\x00\x00\x00\x00\x00\x00\x01", "s\x00", "\x00s"}
 	for _, name := range names {
 		apply(t, s, 0, &OpenSession{Namespace: "default", ID: name, TTL: time.Hour})
@@ -479,7 +479,7 @@ func TestSessionsOfAnyName(t *testing.T) {
 // TestForgettingIsSpread lets much become old at once: no entry forgets all of it, and
 // all of it is forgotten after a few.
 func TestForgettingIsSpread(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	for i := range 1000 {
 		id := fmt.Sprint("a", i)
 		apply(t, s, 0, acquireNow(id, Request{Key: id}))

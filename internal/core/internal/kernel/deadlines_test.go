@@ -8,8 +8,8 @@ import (
 // TestRenewalsAreNotPaidForAtOnce renews very many things and then asks what is due: each
 // question puts right only so many of them, and says no until it is sure.
 func TestRenewalsAreNotPaidForAtOnce(t *testing.T) {
-	sp := newSpace("a")
-	s := NewAt(NewestLevel)
+	s := newState()
+	sp := s.newSpace("a")
 	timers := make([]*timer, 5*maxRight)
 	for i := range timers {
 		timers[i] = newTimer(dueClaim, sp, fmt.Sprint(i))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/waitgraph"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // Parties that wait for each other in a cycle would wait until their leases end. The
@@ -228,7 +229,7 @@ func (b *graphBuilder) overlapping(p *waitgraph.Party, c *Claim, w *waitgraph.Wa
 		others = append(others, r)
 		return true
 	})
-	b.s.work.take(looked / looksPerUnit)
+	b.s.work.take(looked / LooksPerUnit)
 	see := func(claim *Claim, blocks func(*waitgraph.Party)) bool {
 		if !b.over(claim) {
 			if other := b.party(claim); other != p && !b.abandoned(claim) {
@@ -244,17 +245,19 @@ func (b *graphBuilder) overlapping(p *waitgraph.Party, c *Claim, w *waitgraph.Wa
 			})
 		}
 		b.sp.queue.Ascend(beforeAll(r.Path), func(before *Claim) bool {
-			return before.Resource == r.Path && comesBefore(before, c) && see(before, w.After)
+			return before.Resource == r.Path && ComesBefore(before, c) && see(before, w.After)
 		})
 	}
-	asks := b.s.pattern(c.Resource)
 	for _, asked := range b.claims {
-		if p != b.asks && asks != nil && asked.Resource != c.Resource && comesBefore(asked, c) {
-			if q := b.s.pattern(asked.Resource); q != nil && q.Overlaps(asks) {
-				w.After(b.asks) // it has a higher priority
-			}
+		if p != b.asks && asked.Resource != c.Resource && b.overlap(asked, c) && ComesBefore(asked, c) {
+			w.After(b.asks) // it has a higher priority
 		}
 	}
+}
+
+// overlap reports whether two claims are for names of areas that overlap.
+func (b *graphBuilder) overlap(one, other *Claim) bool {
+	return pattern.In(one.Resource) && pattern.In(other.Resource) && b.sp.areas.Overlap(one.Resource, other.Resource)
 }
 
 // blockedByHolders finds the other parties that have some of what a waiter wants.

@@ -153,7 +153,7 @@ func (l *look) slotHolders(sp *space, r *Resource) string {
 		names = append(names, fmt.Sprintf("%s (%s)", l.nameOf(sp, c), slotCount(int(c.Slots))))
 		return len(names) < maxNamed
 	})
-	if more := r.sharers() - len(names); more > 0 {
+	if more := r.Sharers() - len(names); more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), more)
 	}
 	return strings.Join(names, ", ")

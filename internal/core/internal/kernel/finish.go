@@ -3,6 +3,7 @@ package kernel
 import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/usage"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // An end is how a claim ends.
@@ -62,7 +63,7 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	// grant must find the resource free, and its event must come after this one.
 	t.setResource(sp, &free)
 	t.unclaim(sp, c, how)
-	if free.Waiting > 0 || sp.tasks.has(c.Resource) || t.pattern(c.Resource) != nil {
+	if free.Waiting > 0 || sp.tasks.has(c.Resource) || pattern.In(c.Resource) {
 		t.wakeQueue(sp, c.Resource)
 	}
 }

@@ -53,7 +53,7 @@ func (sp *space) hasKinds(path string) (has bool) {
 
 // newSeats returns the seats of a resource; nil if it has too many to look at, or nothing is known of kinds.
 func (l *look) newSeats(sp *space, r *Resource) *seats {
-	if !sp.hasKinds(r.Path) || max(r.sharers(), sp.pools.Size(r.Path).Units) > maxSeats {
+	if !sp.hasKinds(r.Path) || max(r.Sharers(), sp.pools.Size(r.Path).Units) > maxSeats {
 		return nil
 	}
 	all := &seats{s: l, sp: sp, r: r, other: r.more().Usual.Recent()}
@@ -313,6 +313,6 @@ func (s *State) forecastCost(sp *space, r *Resource) int {
 	if !sp.hasKinds(r.Path) {
 		return 0
 	}
-	size := max(r.sharers(), sp.pools.Size(r.Path).Units)
+	size := max(r.Sharers(), sp.pools.Size(r.Path).Units)
 	return min(maxSeatLooks, (size+1)*(min(r.Waiting, maxTurns)+2)) / perUnit
 }

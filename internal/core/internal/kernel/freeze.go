@@ -8,8 +8,8 @@ import "github.com/tidwall/btree"
 // is due in it.
 func (s *State) Freeze() *State {
 	f := &State{
-		frozen: true,
-		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
+		frozen: true, subjects: s.subjects,
+		now: s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		date: s.date, dates: s.dates.Copy(),
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
@@ -41,7 +41,7 @@ func (sp *space) freeze() *space {
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
 	f.pools, f.quiet = sp.pools.Copy(), *sp.quiet.Copy()
-	f.patterns = sp.patterns.Copy()
+	f.areas = sp.areas.Copy()
 	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.copy()
 	f.reservations = sp.reservations.Copy()

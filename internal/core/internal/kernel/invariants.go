@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/record"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // Check recounts everything that the state keeps as a count, an index or a timer, and compares.
@@ -134,7 +135,7 @@ func (c *checker) space(s *look, sp *space) {
 	c.resources(s, sp, n.waiting)
 	c.shares(s, sp, n.taken)
 	c.pools(sp)
-	c.areas(s, sp)
+	sp.areas.Check(Namespace{s.State, sp}, c.that)
 	c.kinds(sp)
 	c.tasks(sp)
 	c.history(sp)
@@ -308,7 +309,7 @@ func (c *checker) resources(s *look, sp *space, waiting map[string]int) {
 			err := u.WellFormed()
 			c.that(err == nil, "%s/%s learned what cannot be: %v", sp.name, path, err)
 		}
-		idle := !r.held() && r.Waiting == 0
+		idle := !r.Held() && r.Waiting == 0
 		at, listed := s.idle.Get(r.Idle)
 		c.that(idle == (r.Idle != 0), "%s/%s: idle is %v, its mark is %d", sp.name, path, idle, r.Idle)
 		c.that(!idle || listed && at == place{sp.name, path}, "%s/%s is idle and not listed", sp.name, path)
@@ -425,7 +426,7 @@ func (c *checker) heap(s *State) {
 		})
 		sp.resources.Scan(func(path string, r *Resource) bool {
 			if t, _ := sp.tasks.byPath.Get(path); r.Waiting > 0 || t != nil && t.State == leasehold.TaskTodo ||
-				s.pattern(path) != nil {
+				pattern.In(path) {
 				see(r.timer, r.resumes(), path)
 			}
 			return true

@@ -11,7 +11,7 @@ import (
 
 // busy is a state with something of everything in it.
 func busy(t *testing.T) (*State, *space) {
-	s, at := NewAt(NewestLevel), time.Duration(0)
+	s, at := newState(), time.Duration(0)
 	for _, c := range []Command{
 		&OpenSession{Namespace: "default", ID: "s1", TTL: time.Hour},
 		&Acquire{Namespace: "default", Resource: "printer", ID: "a1", Holder: "ann", Session: "s1"},
@@ -121,7 +121,7 @@ func TestCheckFinds(t *testing.T) {
 
 // shared is a state with slots, units, and somebody who waits for several resources.
 func shared(t *testing.T) (*State, *space) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	for _, c := range []Command{
 		&Define{Namespace: "default", Definition: leasehold.Definition{Path: "pool", Units: []string{"gpu0", "gpu1", "gpu2"}}},
 		&Acquire{Namespace: "default", Resource: "pool", ID: "a1", Holder: "ann", TTL: time.Hour, Slots: 1},

@@ -228,7 +228,7 @@ func (s *State) pickTTL(sp *space, c *Acquire, path string, d leasehold.Definiti
 func (v *view) Kinds(namespace, path, name string) (list []leasehold.LearnedKind) {
 	sp := v.s.space(namespace)
 	if sp == nil {
-		sp = newSpace(namespace)
+		sp = v.s.newSpace(namespace)
 	}
 	d := sp.definition(path)
 	show := func(k *Kind) {

@@ -18,7 +18,7 @@ type trial struct {
 	n  int
 }
 
-func newTrial(t *testing.T) *trial { return &trial{t: t, s: NewAt(NewestLevel)} }
+func newTrial(t *testing.T) *trial { return &trial{t: t, s: newState()} }
 
 func ofKind(kind string) leasehold.Labels { return leasehold.Labels{{Key: kindLabel, Value: kind}} }
 
@@ -246,7 +246,7 @@ func TestReplicasLearnTheSame(t *testing.T) {
 	for i := range 2000 {
 		tr.done(fmt.Sprint(i*i%1500), time.Duration(i%7)*time.Minute)
 	}
-	again, err := Restore(withoutErrors(tr.s.Pieces()))
+	again, err := Restore(withoutErrors(tr.s.Pieces()), tr.s.subjects)
 	if err != nil {
 		t.Fatal(err)
 	}

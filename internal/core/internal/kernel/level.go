@@ -19,5 +19,7 @@ func (s *State) Raise(to Level) error {
 	return nil
 }
 
-// NewAt returns the state before the first command, at a level.
-func NewAt(level Level) *State { return &State{level: level, due: newDeadlines(), dates: newDates()} }
+// NewAt returns the state before the first command, at a level, with its subjects.
+func NewAt(level Level, subjects *Subjects) *State {
+	return &State{level: level, subjects: subjects, due: newDeadlines(), dates: newDates()}
+}

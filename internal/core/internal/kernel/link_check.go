@@ -61,7 +61,7 @@ func (c *checker) mirror(sp *space, path, prefix string) {
 		return
 	}
 	r, ok := sp.resources.Get(path)
-	if !ok || !r.held() && r.Waiting == 0 {
+	if !ok || !r.Held() && r.Waiting == 0 {
 		c.that(false, "%s/%s is mirrored below %q, and nobody has or wants it", sp.name, path, prefix)
 		return
 	}
@@ -81,5 +81,5 @@ func (c *checker) mirror(sp *space, path, prefix string) {
 		}
 		return true
 	})
-	c.that(r.sharers() == 0, "%s/%s is mirrored and shared", sp.name, path)
+	c.that(r.Sharers() == 0, "%s/%s is mirrored and shared", sp.name, path)
 }

@@ -26,7 +26,7 @@ func TestMemoryOfALease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := heap()
-			s := NewAt(NewestLevel)
+			s := newState()
 			for i := range leases / 10 {
 				apply(t, s, 0, &OpenSession{Namespace: "default", ID: fmt.Sprintf("s%04d", i), TTL: time.Hour})
 			}

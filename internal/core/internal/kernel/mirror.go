@@ -57,7 +57,7 @@ func (t *turn) mayMirror(sp *space, l *Link) *leasehold.Error {
 		return notMirrored(l.Resource, "it is defined with slots, and several may hold it at once")
 	case r == nil:
 		return nil
-	case r.sharers() > 0 || r.more().shares().Capacity > 0:
+	case r.Sharers() > 0 || r.more().shares().Capacity > 0:
 		return notMirrored(l.Resource, "several may hold it at once")
 	case t.faced+r.Waiting+1 > leasehold.MaxMirrored:
 		return refuse(leasehold.Limited, "%s has %d waiters: at most %d can become records at once, by all that a "+

@@ -141,8 +141,8 @@ func (t *turn) mayBecomePool(sp *space, path string) *leasehold.Error {
 	case sp.mirrored(path) != "":
 		return refuse(leasehold.Refused, "%s shows its leases and waiters as records below %s: it has no units", path,
 			sp.mirrored(path)).Err
-	case r != nil && r.sharers() > 0:
-		return refuse(leasehold.Refused, "%d leases share %s: it can become a pool when they have ended", r.sharers(),
+	case r != nil && r.Sharers() > 0:
+		return refuse(leasehold.Refused, "%d leases share %s: it can become a pool when they have ended", r.Sharers(),
 			path).Err
 	}
 	return nil

@@ -411,7 +411,7 @@ func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, priority int) obs
 	if t.quarantined() || r.Claim != "" || priority == earlyPriority {
 		return obstacle{at: r}
 	}
-	if _, all := r.rests(t.now); all {
+	if _, all := r.Rests(t.now); all {
 		return obstacle{at: r}
 	}
 	l := t.lineBefore(sp, r.Path, false, func(c *Claim) bool {

@@ -1,9 +1,12 @@
 package kernel
 
 import (
+	"cmp"
+
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // The queue of a resource is a part of one tree for the whole namespace, ordered by resource,
@@ -14,9 +17,9 @@ import (
 type wakeup struct {
 	space  *space
 	path   string
-	byTime bool      // nothing has changed but time
-	area   *areaLine // what is in whose way, while an area is handed over; else nil
-	from   string    // the waiter at which a chore goes on: see furtherLook
+	byTime bool       // nothing has changed but time
+	area   *AreaQueue // what is in whose way, while an area is handed over; else nil
+	from   string     // the waiter at which a chore goes on: see furtherLook
 }
 
 // A furtherLook is how far a hand-over has come with those who also wait elsewhere. What they wait for there may take
@@ -41,7 +44,7 @@ func (f *furtherLook) reaches(t *turn, this wakeup, waiter *Claim) bool {
 	switch {
 	case waiter.Wait.With == nil:
 		return true
-	case f.from != nil && compareHeads(waiter, f.from) < 0:
+	case f.from != nil && CompareHeads(waiter, f.from) < 0:
 		return false
 	case f.begun && t.work.spent():
 		if !f.putOff {
@@ -169,8 +172,8 @@ func (t *turn) handOver(this wakeup) {
 	if sp.tasks.has(path) {
 		defer t.offerTask(sp, path)
 	}
-	if p := t.pattern(path); p != nil {
-		t.handOverArea(this, p)
+	if pattern.In(path) {
+		t.handOverArea(this)
 		return
 	}
 	for !t.quarantined() {
@@ -178,7 +181,7 @@ func (t *turn) handOver(this wakeup) {
 		if !ok || r.Claim != "" || r.Waiting == 0 {
 			return
 		}
-		if _, all := r.rests(t.now); all {
+		if _, all := r.Rests(t.now); all {
 			return
 		}
 		if !t.serve(this, first(sp, path)) {
@@ -358,6 +361,18 @@ func rank(sp *space, c *Claim) int {
 		}
 	}
 	return low
+}
+
+// ComesBefore reports whether a waiter comes before another one, each in the queue of its resource.
+func ComesBefore(a, b *Claim) bool { return compareWaits(a, b) < 0 }
+
+func compareWaits(a, b *Claim) int {
+	return cmp.Or(cmp.Compare(b.Wait.Priority, a.Wait.Priority), cmp.Compare(a.Wait.Order, b.Wait.Order))
+}
+
+// CompareHeads orders the first waiters of several names. Those of one request have the same place.
+func CompareHeads(a, b *Claim) int {
+	return cmp.Or(compareWaits(a, b), cmp.Compare(a.Resource, b.Resource))
 }
 
 func newQueue() *btree.BTreeG[*Claim] {

@@ -209,7 +209,7 @@ func recordHolds(now *leasehold.Record, c *Compare) bool {
 func (s *State) leaseHolds(sp *space, c *Compare) bool {
 	var claim Claim
 	if sp != nil {
-		if r, ok := sp.resources.Get(c.Path); ok && r.held() {
+		if r, ok := sp.resources.Get(c.Path); ok && r.Held() {
 			claim = *sp.senior(r)
 		}
 	}

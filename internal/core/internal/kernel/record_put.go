@@ -46,7 +46,7 @@ func (t *turn) putRecord(c *PutRecord) Answer {
 // orNew returns a namespace or, if that does not exist, an empty one to look at: a refusal must not begin it.
 func (s *State) orNew(sp *space, namespace string) *space {
 	if sp == nil {
-		return newSpace(namespace)
+		return s.newSpace(namespace)
 	}
 	return sp
 }

@@ -159,7 +159,7 @@ const maxInTheWay = 1024
 // not in the way, nor is a lease of another reservation, since the plan has room for that.
 func (l *look) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) {
 	res, ok := sp.resources.Get(r.Resource)
-	if !ok || !res.held() {
+	if !ok || !res.Held() {
 		return nil
 	}
 	start := l.startOf(r)

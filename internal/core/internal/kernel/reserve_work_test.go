@@ -12,7 +12,7 @@ import (
 // A reservation for which there is no room is refused with the next times at which there is. To look for those in a
 // large pool costs something each time, and ends when that is too much.
 func TestFreeTimesOfALargePoolAreCounted(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	for h := range 1000 {
 		c := &SetUnits{Namespace: "default", Resource: "gpu", Host: fmt.Sprint("h", h), Units: make([]HostUnit, 10)}
 		for i := range c.Units {
@@ -35,7 +35,7 @@ func TestFreeTimesOfALargePoolAreCounted(t *testing.T) {
 // A grant tells its holder of the reservations that begin soon. There may be thousands, and each is compared with all
 // who share the resource.
 func TestAGrantBeforeManyReservations(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	const n = 1000
 	apply(t, s, 1, &Define{Namespace: "default", Definition: leasehold.Definition{Path: "licence", Capacity: n}})
 	for i := range n {

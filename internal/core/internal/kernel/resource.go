@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/usage"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // A Resource is kept while somebody has it or wants it, and for a while after,
@@ -55,8 +56,14 @@ func (r *Resource) setMore(m More) {
 	}
 }
 
-// held reports whether anybody has the resource, or some of it.
-func (r *Resource) held() bool { return r.Claim != "" || r.sharers() > 0 }
+// Held reports whether anybody has the resource, or some of it.
+func (r *Resource) Held() bool { return r.Claim != "" || r.Sharers() > 0 }
+
+// Resting reports whether a part of it rests.
+func (r *Resource) Resting() bool { return len(r.more().Rests) > 0 }
+
+// InUse reports whether it is held, waited for or at rest.
+func (r *Resource) InUse() bool { return r.Held() || r.Waiting > 0 || r.Resting() }
 
 // Leased reports whether somebody has all of a resource.
 func (s *State) Leased(namespace, path string) bool {
@@ -75,7 +82,7 @@ func (s *State) Leased(namespace, path string) bool {
 // claimed; and whether its name is in use in its area. A change that touches none of them may store
 // the resource directly.
 func (t *turn) setResource(sp *space, r *Resource) {
-	idle := !r.held() && r.Waiting == 0
+	idle := !r.Held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {
 		more := *r.More
 		shares := *more.Shares
@@ -88,8 +95,8 @@ func (t *turn) setResource(sp *space, r *Resource) {
 	// The end of a rest changes nothing unless somebody waits for it. Without a waiter it needs
 	// no timer, and the log no tick.
 	// In an area somebody may wait for it under another name.
-	p := t.pattern(r.Path)
-	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path) || p != nil) {
+	inArea := pattern.In(r.Path)
+	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path) || inArea) {
 		if r.timer == nil {
 			r.timer = newTimer(dueResource, sp, r.Path)
 		}
@@ -110,7 +117,9 @@ func (t *turn) setResource(sp *space, r *Resource) {
 	}
 	sp.resources.Set(r.Path, r)
 	sp.placeTask(r.Path)
-	sp.placePattern(p, r)
+	if inArea {
+		sp.areas.Stored(r)
+	}
 }
 
 // dropResource forgets a resource that nobody has or wants.
@@ -119,7 +128,7 @@ func (t *turn) dropResource(sp *space, r *Resource) {
 	if r.timer != nil { // of a rest that is over
 		t.due.Set(r.timer, 0)
 	}
-	if p := t.pattern(r.Path); p != nil {
-		sp.patterns.Delete(p)
+	if pattern.In(r.Path) {
+		sp.areas.Dropped(r.Path)
 	}
 }

@@ -74,8 +74,8 @@ func (a Rest) with(b Rest) Rest {
 	return both
 }
 
-// rests returns how many slots rest at a moment, and whether all do.
-func (r *Resource) rests(now Time) (slots int, all bool) {
+// Rests returns how many slots rest at a moment, and whether all do.
+func (r *Resource) Rests(now Time) (slots int, all bool) {
 	if r.More == nil {
 		return 0, false
 	}

@@ -42,7 +42,7 @@ func (l *look) seesAll(sp *space, r *Resource) bool {
 	switch {
 	case l.permit == nil || l.permit.May(access.Read, sp.name, r.Path, nil):
 		return true
-	case r.held() && r.Waiting == 0 && r.sharers() <= 1 && len(r.more().resting(l.now)) == 0:
+	case r.Held() && r.Waiting == 0 && r.Sharers() <= 1 && len(r.more().resting(l.now)) == 0:
 		senior := sp.senior(r)
 		return l.sees(sp, senior.ID, r.Path)
 	}
@@ -52,7 +52,7 @@ func (l *look) seesAll(sp *space, r *Resource) bool {
 // heldUnseen is held for those who may not know who has a resource, nor who wants it.
 func (s *State) heldUnseen(sp *space, r *Resource, position int) Answer {
 	failure := &leasehold.Error{Code: leasehold.Held, Position: position, Message: r.Path + " is not free"}
-	if r.held() {
+	if r.Held() {
 		senior := sp.senior(r)
 		shown := &leasehold.Lease{Namespace: sp.name, Resource: r.Path, Holder: somebody, State: senior.state()}
 		failure.Message = fmt.Sprintf("%s is held by %s", r.Path, somebody)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // A lease is over from the moment that ends it, whether or not a tick has collected it: see
@@ -87,9 +88,9 @@ func (t *turn) settleClaim(sp *space, claim *Claim) bool {
 // settle ends what is over on a resource at the stamp, grants what is free then to the first
 // live waiters, and returns the resource; nil if nothing is known of it.
 func (t *turn) settle(sp *space, path string) *Resource {
-	p := t.pattern(path)
-	if p != nil {
-		t.settleArea(sp, p)
+	inArea := pattern.In(path)
+	if inArea {
+		t.settleArea(sp, path)
 	}
 	r, ok := sp.resources.Get(path)
 	if !ok {
@@ -100,7 +101,7 @@ func (t *turn) settle(sp *space, path string) *Resource {
 	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		t.settleClaim(sp, claim)
-	} else if !t.settleSharers(sp, r) && !t.isQuiet(sp, path) && p == nil {
+	} else if !t.settleSharers(sp, r) && !t.isQuiet(sp, path) && !inArea {
 		// Where a lease ended, its end has woken the queue already. Where none did, a rest may
 		// still have run out by time, and no claim says so: look at the queue anyway. In an area, time
 		// has done all that was due.
@@ -118,7 +119,7 @@ func (t *turn) settle(sp *space, path string) *Resource {
 // that would be too much for the entry, it ends a part and sets unsettled. While a session is
 // collected all nodes look, once in an entry, and it is counted.
 func (t *turn) settleSharers(sp *space, r *Resource) bool {
-	if r.sharers() == 0 || t.collected(sp, r) {
+	if r.Sharers() == 0 || t.collected(sp, r) {
 		return false
 	}
 	var over []*Claim
@@ -147,7 +148,7 @@ func (t *turn) settleSharers(sp *space, r *Resource) bool {
 		sp.resources.Set(r.Path, &later)
 	}
 	if sp.leaving() {
-		t.work.take(r.sharers() / sharersPerUnit)
+		t.work.take(r.Sharers() / sharersPerUnit)
 		if all {
 			t.settled(sp, r.Path)
 		}

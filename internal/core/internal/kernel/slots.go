@@ -36,7 +36,7 @@ func (sp *space) holders(r *Resource, yield func(*Claim) bool) {
 		yield(c)
 		return
 	}
-	if r.sharers() == 0 {
+	if r.Sharers() == 0 {
 		return
 	}
 	sp.sharers.Ascend(sharer{path: r.Path}, func(at sharer) bool {
@@ -59,7 +59,7 @@ func (sp *space) senior(r *Resource) (senior *Claim) {
 
 // junior returns the lease on a resource with the largest token; nil if nobody has it.
 func (sp *space) junior(r *Resource) (junior *Claim) {
-	if r.sharers() == 0 {
+	if r.Sharers() == 0 {
 		return sp.senior(r)
 	}
 	sp.sharers.Descend(sharer{path: r.Path, token: leasehold.MaxToken}, func(at sharer) bool {
@@ -91,7 +91,7 @@ func (l *look) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if r.Claim != "" {
 		return false
 	}
-	resting, all := r.rests(l.now)
+	resting, all := r.Rests(l.now)
 	if l.plants(Oversubscribe) {
 		resting = 0
 	}
@@ -102,7 +102,7 @@ func (l *look) fits(sp *space, r *Resource, slots uint32, said int) bool {
 		return false
 	// An exclusive lease waits for every slot, those at rest included.
 	case slots == 0:
-		return resting == 0 && r.sharers() == 0
+		return resting == 0 && r.Sharers() == 0
 	case r.More == nil && kept == 0:
 		return true
 	}
@@ -222,7 +222,7 @@ func (m More) shares() Shares {
 	return *m.Shares
 }
 
-func (r *Resource) sharers() int {
+func (r *Resource) Sharers() int {
 	if r.More == nil || r.More.Shares == nil {
 		return 0
 	}

@@ -189,8 +189,8 @@ func (s *State) eventPieces(yield func(Piece) bool) (more bool) {
 
 // Restore builds the state that the pieces were taken from. It takes them over:
 // they must not be changed afterwards.
-func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
-	s := New()
+func Restore(pieces iter.Seq2[Piece, error], subjects *Subjects) (*State, error) {
+	s := NewAt(OldestLevel, subjects)
 	t := s.begin()
 	begun := false
 	for r, err := range pieces {
@@ -210,7 +210,7 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 	if !begun {
 		return nil, fmt.Errorf("snapshot is empty")
 	}
-	t.indexPatterns()
+	t.indexAreas()
 	return s, s.allLinked()
 }
 
@@ -233,7 +233,7 @@ func (t *turn) restore(r Piece) error {
 	case *Loss:
 		return t.restoreLoss(v)
 	case *SpaceHead:
-		sp := newSpace(r.Space)
+		sp := t.newSpace(r.Space)
 		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals
 		sp.lost, sp.changed = position{v.LostRevision, v.LostN}, v.Changed
 		t.spaces.Set(r.Space, sp)

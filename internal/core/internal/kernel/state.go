@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/timeline"
-	"github.com/leasehold/leasehold/internal/pattern"
 )
 
 // State is everything that is known. Only Apply changes it. Values in its trees are never
@@ -72,12 +71,13 @@ type State struct {
 
 	// What this server alone has. None of it decides anything, work that is counted included.
 
-	sequence uint64   // of the command at hand; tells whether it has its revision yet
-	last     entry    // that was applied last, or is right now
-	hand     turn     // the command at hand; empty between commands
-	spares   []*timer // of claims that ended, to be used again
-	sweeping []*space // room for the namespaces that are looked at, whether to forget them
-	frozen   bool     // it is a copy that Freeze made
+	subjects *Subjects // that the kernel is put together with
+	sequence uint64    // of the command at hand; tells whether it has its revision yet
+	last     entry     // that was applied last, or is right now
+	hand     turn      // the command at hand; empty between commands
+	spares   []*timer  // of claims that ended, to be used again
+	sweeping []*space  // room for the namespaces that are looked at, whether to forget them
+	frozen   bool      // it is a copy that Freeze made
 
 	// For tests alone.
 
@@ -104,7 +104,7 @@ type space struct {
 
 	definitions btree.Map[string, *leasehold.Definition]
 
-	patterns pattern.Index // the names of areas that are held, waited for or at rest
+	areas Areas
 
 	pools pool.Table              // the units of pools
 	quiet btree.Map[string, Time] // until when there is nothing to do in the queues of pools: see Calm
@@ -166,16 +166,13 @@ type sessionEnd struct {
 	session string
 }
 
-// New returns the state before the first command of a log. The log raises its level.
-func New() *State { return NewAt(OldestLevel) }
-
-func newSpace(name string) *space {
+func (s *State) newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
 		pools:        pool.NewTable(),
 		kinds:        newKinds(),
-		patterns:     pattern.NewIndex(),
+		areas:        s.subjects.NewAreas(),
 		tasks:        newTaskTable(),
 		reservations: reservation.NewTable(),
 	}
@@ -383,7 +380,7 @@ func (t *turn) makeSpace(name string) (*space, *leasehold.Error) {
 	}
 	// A new namespace may be one that existed before, in the cluster that a backup was taken of
 	// or here before it was forgotten, so its tokens begin above all of those.
-	sp := newSpace(name)
+	sp := t.newSpace(name)
 	t.rebase(sp)
 	t.start(sp)
 	t.spaces.Set(name, sp)

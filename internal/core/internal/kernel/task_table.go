@@ -111,5 +111,5 @@ func (sp *space) placeTask(path string) {
 func (sp *space) claimable(task *leasehold.Task) bool {
 	r, known := sp.resources.Get(task.Path)
 	return task.State == leasehold.TaskTodo && sp.keeper(task.Path) == nil &&
-		(!known || !r.held() && r.Waiting == 0 && len(r.more().Rests) == 0)
+		(!known || !r.Held() && r.Waiting == 0 && len(r.more().Rests) == 0)
 }

@@ -64,7 +64,7 @@ func (s *State) forecast(sp *space, r *Resource) usage.Forecast {
 	if r.More == nil {
 		return usage.Forecast{}
 	}
-	f := r.More.Usual.Forecast(r.sharers())
+	f := r.More.Usual.Forecast(r.Sharers())
 	if !f.Known {
 		return f
 	}

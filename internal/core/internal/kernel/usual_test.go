@@ -23,7 +23,7 @@ func TestClaimStaysSmall(t *testing.T) {
 // TestUsualIsBounded: however much happens, what is remembered stays as large.
 func TestUsualIsBounded(t *testing.T) {
 	const most, bytes = 64, 4 // leases, and what is kept of each
-	s := NewAt(NewestLevel)
+	s := newState()
 	for i := range 3 * most {
 		id := fmt.Sprint(i)
 		apply(t, s, time.Duration(2*i)*time.Second, acquireNow(id, Request{}))
@@ -49,7 +49,7 @@ func lose(t *testing.T, s *State, namespace, resource string, at time.Duration) 
 // TestAlarmsOfANamespaceAreBounded: beyond a thousand the oldest makes room.
 func TestAlarmsOfANamespaceAreBounded(t *testing.T) {
 	t.Parallel()
-	s := NewAt(NewestLevel)
+	s := newState()
 	for i := range maxAlarmsOne + 5 {
 		lose(t, s, "default", fmt.Sprintf("r%05d", i), 2*time.Duration(i)*time.Second)
 	}
@@ -68,7 +68,7 @@ func TestAlarmsOfANamespaceAreBounded(t *testing.T) {
 // TestLeasesThatEndTogetherRaiseAHundredAlarms: all of them are counted, and one that somebody has to acknowledge has its alarm.
 func TestLeasesThatEndTogetherRaiseAHundredAlarms(t *testing.T) {
 	t.Parallel()
-	s := NewAt(NewestLevel)
+	s := newState()
 	apply(t, s, 0, &Define{Namespace: "default", Definition: leasehold.Definition{Path: "z/", Unclean: leasehold.AwaitAcknowledgement}})
 	const leases = 5 * maxAlarmsAtOnce
 	for i := range leases {
@@ -92,7 +92,7 @@ func TestLeasesThatEndTogetherRaiseAHundredAlarms(t *testing.T) {
 // gets room of its own and of nobody else, until some are forgotten.
 func TestAlarmsOfAllAreBounded(t *testing.T) {
 	t.Parallel()
-	s := NewAt(NewestLevel)
+	s := newState()
 	for i := range maxAlarms {
 		lose(t, s, fmt.Sprint("n", i/maxAlarmsOne), fmt.Sprintf("r%05d", i), time.Duration(i)*leasehold.MinTTL)
 	}

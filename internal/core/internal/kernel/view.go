@@ -86,11 +86,6 @@ type Machine interface {
 	NamesLarge(d leasehold.Digest) bool
 }
 
-// NewMachine returns what NewAt does. Inlined it would name the State to who calls it.
-//
-//go:noinline
-func NewMachine(level Level) Machine { return NewAt(level) }
-
 // A view is the View of a state.
 type view struct {
 	s      *look
@@ -213,12 +208,12 @@ func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 		}
 		r, ok := sp.resources.Get(path)
 		switch {
-		case ok && (r.held() || len(r.more().resting(v.s.now)) > 0):
+		case ok && (r.Held() || len(r.more().resting(v.s.now)) > 0):
 			return v.s.held(sp, r, 0).Err
 		case ok && r.Waiting > 0 && queued == nil:
 			queued = r
 		}
-		if other, _ := v.s.excludedBy(sp, &Claim{Resource: path, Wait: behindAll}); other != nil && other.held() {
+		if other, _ := v.s.excludedBy(sp, &Claim{Resource: path, Wait: behindAll}); other != nil && other.Held() {
 			return v.s.heldOverlapping(sp, other, path, 0).Err
 		}
 	}

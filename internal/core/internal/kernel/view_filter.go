@@ -117,7 +117,7 @@ func filterBytes(f *Filter, c *Claim) (n int) {
 // over one is work as well, since there may be very many that nobody holds.
 func (v *view) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
 	v.work.take(lookCost)
-	if !r.held() {
+	if !r.Held() {
 		return !f.onlyHeld() && (f.State == 0 || f.State != leasehold.Leased && f.State != leasehold.Breaking)
 	}
 	if f.State != 0 && f.State != leasehold.Leased && f.State != leasehold.Breaking {

@@ -11,7 +11,7 @@ import (
 // Of very many resources only the last has a reservation in the span. A read gives up when it has looked at enough of
 // them, and the next one goes on from there.
 func TestAListOfReservationsIsBounded(t *testing.T) {
-	s := NewAt(NewestLevel)
+	s := newState()
 	const resources = 3000
 	at := func(d time.Duration) reservation.Moment { return reservation.Moment(0).Add(d) }
 	reserve := func(n int, from time.Duration) {

@@ -109,7 +109,7 @@ func (v *view) overlapping(sp *space, path string) (leases []leasehold.Lease) {
 		})
 		return len(leases) < maxHoldersOne
 	})
-	v.work.take(looked/looksPerUnit + leaseCost*len(leases))
+	v.work.take(looked/LooksPerUnit + leaseCost*len(leases))
 	return leases
 }
 
@@ -178,7 +178,7 @@ func (v *view) showHolders(
 	sp *space, r *Resource, status *leasehold.Status, most int, f *Filter,
 ) (last *Ending, rests []Rest) {
 	last, rests = r.more().Last, r.more().resting(v.s.now)
-	status.Holding, status.Used = r.sharers(), r.more().shares().used
+	status.Holding, status.Used = r.Sharers(), r.more().shares().used
 	if r.Claim != "" {
 		status.Holding, status.Used = 1, status.Capacity
 	}
@@ -228,10 +228,10 @@ func (v *view) collected(sp *space, r *Resource) bool {
 func (v *view) fits(sp *space, r *Resource, f *Filter) bool {
 	looks := statusCost
 	if !f.none() {
-		looks += lookCost + 2*lookCost*min(r.sharers(), maxFiltered) // once to find them, once to show them
+		looks += lookCost + 2*lookCost*min(r.Sharers(), maxFiltered) // once to find them, once to show them
 	}
 	if !v.collected(sp, r) {
-		looks += lookCost * r.sharers()
+		looks += lookCost * r.Sharers()
 	}
 	return v.work.done+looks <= v.work.most
 }

@@ -1,0 +1,54 @@
+package kernel
+
+// A Namespace is what a subject may read of one: at the command at hand, or for somebody who reads.
+type Namespace struct {
+	s  *State
+	sp *space
+}
+
+func (n Namespace) Name() string { return n.sp.name }
+
+// Now is the stamp of the command at hand.
+func (n Namespace) Now() Time { return n.s.now }
+
+// Resource returns what is known of a resource; nil if nothing is.
+func (n Namespace) Resource(path string) *Resource {
+	r, _ := n.sp.resources.Get(path)
+	return r
+}
+
+// ResourcesFrom calls yield with the resources from a path on, in the order of their paths, until it returns false.
+func (n Namespace) ResourcesFrom(path string, yield func(*Resource) bool) {
+	n.sp.resources.Ascend(path, func(_ string, r *Resource) bool { return yield(r) })
+}
+
+// Junior returns one of those who hold a resource.
+func (n Namespace) Junior(r *Resource) *Claim { return n.sp.junior(r) }
+
+// Unresumed reports whether nothing is granted of a resource yet, since the state was restored from a backup.
+func (n Namespace) Unresumed(path string) bool { return n.s.unresumed(n.sp, path) }
+
+// Waiters calls yield with those who wait for a resource, in their order, until it returns false.
+func (n Namespace) Waiters(path string, yield func(*Claim) bool) {
+	n.sp.queue.Ascend(beforeAll(path), func(c *Claim) bool { return c.Resource == path && yield(c) })
+}
+
+// WaitersBefore counts those who wait for a resource and come before a waiter for another one.
+func (n Namespace) WaitersBefore(path string, c *Claim) int {
+	return rank(n.sp, &Claim{Resource: path, Wait: c.Wait}) - rank(n.sp, beforeAll(path))
+}
+
+// Waits reports whether a waiter is still as it was seen.
+func (n Namespace) Waits(c *Claim) bool {
+	now, _ := n.sp.claims.Get(c.ID)
+	return now == c
+}
+
+// MustLeave reports whether a waiter may no longer be granted.
+func (n Namespace) MustLeave(c *Claim) bool {
+	_, leaves := n.s.mustLeave(n.sp, c)
+	return leaves
+}
+
+// Plants reports whether a mistake is made on purpose.
+func (n Namespace) Plants(m Mistake) bool { return n.s.plants(m) }

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
+	"github.com/leasehold/leasehold/internal/core/internal/task"
 )
 
 // State is everything that is known. Only its Apply changes it.
@@ -24,6 +25,7 @@ type State = kernel.State
 // subjects are what the kernel is put together with.
 var subjects = &kernel.Subjects{
 	NewAreas: area.New,
+	NewTasks: task.New,
 }
 
 // New returns the state before the first command of a log. The log raises its level.

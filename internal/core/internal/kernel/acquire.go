@@ -227,7 +227,7 @@ func (t *turn) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answe
 
 // askedAnswer shows what a request has got: its leases, or its place in the queue.
 func (l *look) askedAnswer(sp *space, claims []*Claim) Answer {
-	if claims[0].waiting() {
+	if claims[0].Waiting() {
 		return l.waiterAnswer(sp, claims[0])
 	}
 	return l.leasesAnswer(sp, claims)
@@ -360,13 +360,13 @@ func (t *turn) acquireAgain(sp *space, c *Acquire) Answer {
 		if !ok {
 			return t.noClaim(sp, item.ID)
 		}
-		if claims[i] = again; again.waiting() != claims[0].waiting() {
+		if claims[i] = again; again.Waiting() != claims[0].Waiting() {
 			return otherID(again) // they were not asked for together
 		}
 	}
 	claim := claims[0]
 	switch {
-	case !claim.waiting():
+	case !claim.Waiting():
 		return t.leasesAnswer(sp, claims)
 	case c.Wait > 0:
 		return t.waiterAnswer(sp, t.stillWanted(sp, claim))

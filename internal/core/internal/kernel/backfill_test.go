@@ -82,7 +82,7 @@ func (y *yard) ends(id string) {
 func (y *yard) is(id, want string) {
 	y.t.Helper()
 	got := "waits"
-	if c, _ := y.s.space("default").claims.Get(id); !c.waiting() {
+	if c, _ := y.s.space("default").claims.Get(id); !c.Waiting() {
 		got = "has its turn"
 		if y.borrowed[id] {
 			got = "borrows"

@@ -23,7 +23,7 @@ func (t *turn) breakLease(c *Break) Answer {
 	case len(may) < len(claims):
 		return nothingToBreak(c)
 	}
-	if claims[0].waiting() {
+	if claims[0].Waiting() {
 		return t.breakWaiter(sp, claims[0], c)
 	}
 	// The newest goes last: it is what the resource remembers, by which a retry is known.
@@ -202,7 +202,7 @@ func (t *turn) namedByID(sp *space, c *Break) ([]*Claim, Answer) {
 	case c.Token != 0 && c.Token != claim.Token:
 		return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
 			"before you break that", c.ID, c.Token, t.nameOf(sp, claim), claim.Token)
-	case c.Waiting && !claim.waiting():
+	case c.Waiting && !claim.Waiting():
 		return nil, refuse(leasehold.Lost, "%s no longer waits: %s now holds %s, with token %d; look again before "+
 			"you break that", c.ID, t.nameOf(sp, claim), claim.Resource, claim.Token)
 	}

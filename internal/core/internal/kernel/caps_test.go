@@ -371,7 +371,7 @@ func TestARestThatSomebodyWaitsForIsNotForgotten(t *testing.T) {
 	}
 	apply(t, s, grace, &Tick{})
 	for _, id := range []string{"jobs/", "repo/web:src"} {
-		if c, _ := sp.claims.Get(id); c.waiting() {
+		if c, _ := sp.claims.Get(id); c.Waiting() {
 			t.Errorf("%s waits for what is free", id)
 		}
 	}

@@ -16,7 +16,7 @@ func (t *turn) change(c *Change) Answer {
 	if claim == nil {
 		return t.changeAgain(sp, c)
 	}
-	if claim.waiting() {
+	if claim.Waiting() {
 		return refuse(leasehold.Refused, "lease %q still waits for %s: it can be changed once it is held", c.ID,
 			claim.Resource)
 	}

@@ -160,7 +160,7 @@ func (t *turn) collect(sp *space, session string, most int) {
 		chore := sp.chore(CollectSession, session)
 		if path := sp.records.FirstBound(session); path != "" {
 			r, _ := sp.records.Get(path)
-			t.work.take(recordCost)
+			t.work.take(RecordCost)
 			t.dropRecord(sp, r, chore.Left.How)
 			continue
 		}
@@ -182,7 +182,7 @@ func (t *turn) endLeft(sp *space, claim *Claim) {
 		t.finish(sp, claim, end{how: by, at: own})
 		return
 	}
-	if !claim.waiting() {
+	if !claim.Waiting() {
 		counted, left := *chore, *chore.Left
 		if left.Leases++; left.Leases == 1 {
 			left.Resource, left.Holder = claim.Resource, claim.Holder

@@ -81,7 +81,7 @@ type Terms struct {
 // last sign that somebody still wants it.
 const waiterTTL = 15 * time.Second
 
-func (c *Claim) waiting() bool { return c.Token == 0 }
+func (c *Claim) Waiting() bool { return c.Token == 0 }
 
 func (c *Claim) terms() Terms {
 	if c.Terms == nil {
@@ -133,7 +133,7 @@ func (c *Claim) end() (Time, leasehold.How) {
 	switch {
 	// A waiter expires when nobody shows an interest in it, which is a withdrawal and no
 	// unclean end: it never held anything.
-	case c.waiting():
+	case c.Waiting():
 		how = leasehold.Withdrawn
 		sooner(c.Wait.Until, leasehold.WaitOver)
 	case c.Terms != nil:
@@ -162,7 +162,7 @@ func (c *Claim) long() time.Duration {
 // at again anyway.
 func (c *Claim) next() Time {
 	at, _ := c.end()
-	if c.waiting() || c.Overdue || c.long() == 0 {
+	if c.Waiting() || c.Overdue || c.long() == 0 {
 		return at
 	}
 	if alarm := c.Since.Add(c.long()); at == 0 || alarm < at {
@@ -204,7 +204,7 @@ func (t *turn) put(sp *space, c *Claim) {
 	}
 	t.countClaim(sp, before, c)
 	sp.moveClaimEnd(before, c)
-	if c.waiting() {
+	if c.Waiting() {
 		if _, known := sp.queue.Set(c); !known {
 			t.totals.waiters++
 		}

@@ -193,7 +193,7 @@ func (b *graphBuilder) over(c *Claim) bool {
 
 // want finds who is in the way of a waiter.
 func (b *graphBuilder) want(p *waitgraph.Party, c *Claim) {
-	if c.onTask() {
+	if c.OnTask() {
 		return // a task may come from anybody, at any time
 	}
 	w := &waitgraph.Want{Holder: c.Holder, Resource: c.Resource, Slots: c.Slots}

@@ -134,7 +134,7 @@ func (t *turn) asOfNow(sp *space, c Command, a Answer) Answer {
 			return t.breakAgain(sp, id)
 		}
 		return t.noClaim(sp, id)
-	case claim.waiting():
+	case claim.Waiting():
 		return t.waiterAnswer(sp, t.stillWanted(sp, claim))
 	}
 	if c, ok := c.(*Acquire); ok && c.ID == id && len(c.Also) > 0 {

@@ -19,7 +19,7 @@ type end struct {
 // finish ends a claim and hands its resource on.
 func (t *turn) finish(sp *space, c *Claim, e end) {
 	how, at := e.how, e.at
-	if c.waiting() {
+	if c.Waiting() {
 		t.leave(sp, c, how)
 		return
 	}
@@ -57,13 +57,13 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	event.Own = e.own && c.Session != ""
 	t.emit(sp, event)
 	t.endFace(sp, c, how)
-	t.endTask(sp, c, how)
+	sp.tasks.Ended(t.in(sp), c, how)
 	t.alarmEnd(sp, c, how, learned)
 	// The resource is stored, and the end is in history, before the queue is woken: the next
 	// grant must find the resource free, and its event must come after this one.
 	t.setResource(sp, &free)
 	t.unclaim(sp, c, how)
-	if free.Waiting > 0 || sp.tasks.has(c.Resource) || pattern.In(c.Resource) {
+	if free.Waiting > 0 || sp.tasks.Get(c.Resource) != nil || pattern.In(c.Resource) {
 		t.wakeQueue(sp, c.Resource)
 	}
 }
@@ -79,7 +79,7 @@ type afterEnd struct {
 // retry is told what became of it.
 func (t *turn) remove(sp *space, c *Claim, how leasehold.How) {
 	t.work.take(endCost)
-	if c.waiting() {
+	if c.Waiting() {
 		t.work.take(leaveCost - endCost)
 	}
 	owner := t.unlistClaim(sp, c)

@@ -43,7 +43,7 @@ func (sp *space) freeze() *space {
 	f.pools, f.quiet = sp.pools.Copy(), *sp.quiet.Copy()
 	f.areas = sp.areas.Copy()
 	f.kinds = sp.kinds.copy()
-	f.tasks = sp.tasks.copy()
+	f.tasks = sp.tasks.Copy()
 	f.reservations = sp.reservations.Copy()
 	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f

@@ -137,7 +137,7 @@ func (c *checker) space(s *look, sp *space) {
 	c.pools(sp)
 	sp.areas.Check(Namespace{s.State, sp}, c.that)
 	c.kinds(sp)
-	c.tasks(sp)
+	sp.tasks.Check(Namespace{s.State, sp}, c.that)
 	c.history(sp)
 }
 
@@ -164,7 +164,7 @@ func (c *checker) claims(s *look, sp *space, n census) {
 			_, ok := sp.bound.Get(binding{claim.Session, id})
 			c.that(ok, "%s/%s would not end with its session", sp.name, id)
 		}
-		if claim.waiting() {
+		if claim.Waiting() {
 			n.waiting[claim.Resource]++
 			same, ok := sp.queue.Get(claim)
 			c.that(ok && same == claim, "%s/%s waits, but stands in no queue", sp.name, id)
@@ -215,7 +215,7 @@ func (c *checker) together(sp *space, claim *Claim) {
 		"%s/%s: waits with %d others, listed among such: %v", sp.name, claim.ID, len(claim.Wait.With), joint)
 	for _, id := range claim.Wait.With {
 		other, ok := sp.claims.Get(id)
-		c.that(ok && other.waiting() && slices.Equal(other.Wait.With, claim.Wait.With) &&
+		c.that(ok && other.Waiting() && slices.Equal(other.Wait.With, claim.Wait.With) &&
 			other.Wait.Order == claim.Wait.Order && other.Wait.Priority == claim.Wait.Priority,
 			"%s/%s waits together with %s, which does not", sp.name, claim.ID, id)
 	}
@@ -289,7 +289,7 @@ func (c *checker) free(s *look, sp *space, r *Resource) bool {
 	if head == nil {
 		return false // which is found elsewhere
 	}
-	if head.onTask() {
+	if head.OnTask() {
 		return c.freeTask(s, sp, head)
 	}
 	return c.freeFor(s, sp, head)
@@ -425,8 +425,7 @@ func (c *checker) heap(s *State) {
 			return true
 		})
 		sp.resources.Scan(func(path string, r *Resource) bool {
-			if t, _ := sp.tasks.byPath.Get(path); r.Waiting > 0 || t != nil && t.State == leasehold.TaskTodo ||
-				pattern.In(path) {
+			if r.Waiting > 0 || sp.isTodo(path) || pattern.In(path) {
 				see(r.timer, r.resumes(), path)
 			}
 			return true

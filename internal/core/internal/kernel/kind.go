@@ -124,7 +124,7 @@ const kindOfTask = "task"
 
 // learnedOn returns the path under which the kind of a claim is kept.
 func (c *Claim) learnedOn() string {
-	if c.onTask() && !c.waiting() {
+	if c.OnTask() && !c.Waiting() {
 		return leasehold.TaskFolder(c.Resource)
 	}
 	return c.Resource

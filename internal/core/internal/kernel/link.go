@@ -66,7 +66,7 @@ func (t *turn) endFace(sp *space, c *Claim, how leasehold.How) {
 	if !ok || r.Lease != c.ID {
 		return // the claim ended through its record
 	}
-	t.work.take(recordCost)
+	t.work.take(RecordCost)
 	if !f.Stay {
 		t.dropRecord(sp, r, how)
 		return
@@ -97,7 +97,7 @@ func (t *turn) breakThroughFace(sp *space, claim *Claim) {
 	if t.door != "" {
 		c.Reason += " through the " + t.door + " door"
 	}
-	if claim.waiting() {
+	if claim.Waiting() {
 		t.breakWaiter(sp, claim, c)
 		return
 	}
@@ -286,7 +286,7 @@ func (l *look) mayTakeFrom(sp *space, claim *Claim, link *Link) *leasehold.Error
 	case claim.face().Made && sp.stands(claim.Resource):
 		return refuse(leasehold.Refused, "%s stands for %s, which came through another door: wait for its end, or "+
 			"break it", claim.face().Path, l.shownClaim(sp, claim)).Err
-	case claim.waiting() || claim.Resource != link.Resource || claim.face().Made:
+	case claim.Waiting() || claim.Resource != link.Resource || claim.face().Made:
 		return refuse(leasehold.Refused, "%s stands for %s, which cannot be taken as one on %s: it is another, or "+
 			"waits", claim.face().Path, l.shownClaim(sp, claim), link.Resource).Err
 	case l.quarantined():
@@ -327,7 +327,7 @@ func (t *turn) doPut(sp *space, p putting) (*leasehold.Record, Answer) {
 	case p.keeps == "" && p.gives == "":
 		t.keepHolder(sp, &p)
 	}
-	if claim != nil && !claim.waiting() {
+	if claim != nil && !claim.Waiting() {
 		p.from.token, p.write.Holder = max(p.from.token, claim.Token), claim.Holder
 	}
 	r := t.setRecord(sp, p.write, p.from)
@@ -342,7 +342,7 @@ func (l *look) claimAnswer(sp *space, claim *Claim) Answer {
 	switch {
 	case claim == nil:
 		return Answer{}
-	case claim.waiting():
+	case claim.Waiting():
 		return l.waiterAnswer(sp, claim)
 	}
 	return l.leaseAnswer(sp, claim)
@@ -354,7 +354,7 @@ func (t *turn) confirm(sp *space, p putting) *Claim {
 	switch {
 	case !ok:
 		return nil
-	case claim.waiting():
+	case claim.Waiting():
 		return t.stillWanted(sp, claim)
 	case claim.TTL == 0:
 		return claim

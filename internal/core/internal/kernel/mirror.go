@@ -148,9 +148,9 @@ func (l *look) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
 		switch {
 		case c.face() != nil:
 			refused = notMirrored(r.Path, fmt.Sprintf("%s stands for one of its leases", c.face().Path))
-		case c.waiting() && c.Wait.Priority != 0:
+		case c.Waiting() && c.Wait.Priority != 0:
 			refused = notMirrored(r.Path, "somebody waits for it with a priority")
-		case c.waiting() && c.Wait.With != nil:
+		case c.Waiting() && c.Wait.With != nil:
 			refused = notMirrored(r.Path, "somebody waits for it together with others")
 		case c.terms().Grace > 0:
 			refused = notMirrored(r.Path, "it rests after an unclean end of one of its leases")

@@ -10,7 +10,7 @@ func (t *turn) move(c *Move) Answer {
 	switch {
 	case claim == nil:
 		return t.noClaim(sp, c.ID)
-	case !claim.waiting():
+	case !claim.Waiting():
 		return refuse(leasehold.Refused, "lease %q on %s is held: it waits for nothing any more", c.ID, claim.Resource)
 	case claim.terms().Reservation != "":
 		return refuse(leasehold.Refused, "%s waits for its reservation, which gives it its place", c.ID)
@@ -31,7 +31,7 @@ func (t *turn) move(c *Move) Answer {
 	for _, one := range together {
 		t.wakeQueue(sp, one.Resource) // it, or who stood behind it, may be the first now
 	}
-	if claim, _ = sp.claims.Get(c.ID); claim.waiting() {
+	if claim, _ = sp.claims.Get(c.ID); claim.Waiting() {
 		return t.waiterAnswer(sp, claim)
 	}
 	return t.leaseAnswer(sp, claim)

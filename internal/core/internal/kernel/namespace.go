@@ -52,3 +52,27 @@ func (n Namespace) MustLeave(c *Claim) bool {
 
 // Plants reports whether a mistake is made on purpose.
 func (n Namespace) Plants(m Mistake) bool { return n.s.plants(m) }
+
+// Kept reports whether some of a resource is kept for a reservation.
+func (n Namespace) Kept(path string) bool { return n.sp.keeper(path) != nil }
+
+// Claim returns the lease or waiter of an id; nil if there is none.
+func (n Namespace) Claim(id string) *Claim {
+	c, _ := n.sp.claims.Get(id)
+	return c
+}
+
+// Ended returns what is remembered of a lease or waiter that ended; nil if nothing is.
+func (n Namespace) Ended(id string) *EndedClaim {
+	ended, _ := n.sp.ended.Get(id)
+	return ended
+}
+
+// HasRecord reports whether there is a record at a path.
+func (n Namespace) HasRecord(path string) bool {
+	_, ok := n.sp.records.Get(path)
+	return ok
+}
+
+// Arrivals is the last number in the order of arrival.
+func (n Namespace) Arrivals() uint64 { return n.sp.arrivals }

@@ -73,7 +73,7 @@ func (c *checker) pools(sp *space) {
 // by its name as well as by its host.
 func (c *checker) unit(sp *space, u *pool.Unit) {
 	claim, ok := sp.claims.Get(u.Lease)
-	c.that(u.Lease == "" || ok && !claim.waiting() && claim.Resource == u.Pool &&
+	c.that(u.Lease == "" || ok && !claim.Waiting() && claim.Resource == u.Pool &&
 		slices.Contains(claim.terms().Units, u.Name), "%s/%s: unit %q is of %q, which does not know", sp.name, u.Pool,
 		u.Name, u.Lease)
 	c.that(!u.Removed || u.Lease != "", "%s/%s: unit %q was removed, and is there", sp.name, u.Pool, u.Name)

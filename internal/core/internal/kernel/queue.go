@@ -33,7 +33,7 @@ type furtherLook struct {
 
 // newFurtherLook returns that of a hand-over.
 func newFurtherLook(this wakeup) furtherLook {
-	if from, ok := this.space.claims.Get(this.from); ok && from.waiting() {
+	if from, ok := this.space.claims.Get(this.from); ok && from.Waiting() {
 		return furtherLook{from: from}
 	}
 	return furtherLook{}
@@ -169,7 +169,7 @@ func (t *turn) handOver(this wakeup) {
 		t.handOverTasks(sp, path)
 		return
 	}
-	if sp.tasks.has(path) {
+	if sp.tasks.Get(path) != nil {
 		defer t.offerTask(sp, path)
 	}
 	if pattern.In(path) {

@@ -52,7 +52,7 @@ func (t *turn) countClaim(sp *space, before, after *Claim) {
 	if after == nil && t.plants(CountGone) {
 		return
 	}
-	if sp.claimOwners.Len() == 0 || before != nil && after != nil && before.waiting() == after.waiting() {
+	if sp.claimOwners.Len() == 0 || before != nil && after != nil && before.Waiting() == after.Waiting() {
 		return
 	}
 	var more tally
@@ -62,7 +62,7 @@ func (t *turn) countClaim(sp *space, before, after *Claim) {
 	}{{before, -1}, {after, 1}} {
 		switch {
 		case one.claim == nil:
-		case one.claim.waiting():
+		case one.claim.Waiting():
 			more.waiters += one.n
 		default:
 			more.leases += one.n
@@ -236,7 +236,7 @@ func (c *checker) tallies(s *State) {
 	var found tallies
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.claimOwners.Scan(func(id string, owner *access.Owner) bool {
-			if claim, ok := sp.claims.Get(id); ok && claim.waiting() {
+			if claim, ok := sp.claims.Get(id); ok && claim.Waiting() {
 				found.add(owner, tally{waiters: 1})
 			} else {
 				found.add(owner, tally{leases: 1})

@@ -66,7 +66,7 @@ type writing struct {
 
 // setRecord creates a record or changes it.
 func (t *turn) setRecord(sp *space, w record.Write, from writing) *leasehold.Record {
-	t.work.take(recordCost)
+	t.work.take(RecordCost)
 	was, _ := sp.records.Get(w.Path)
 	stamp := record.Stamp{Revision: t.reviseRecord(sp, was), Token: from.token, Wall: t.wall}
 	before := sp.ownedBytes(w.Path)
@@ -101,7 +101,7 @@ func (t *turn) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	}
 	owner, bound := t.disownRecord(sp, r.Path), sp.records.Binds(r)
 	t.records.Drop(&sp.records, r, t.now)
-	t.dropTask(sp, r.Path)
+	sp.tasks.Drop(t.in(sp), r.Path)
 	sp.standDown(r.Path)
 	if bound {
 		t.countRecord(sp, r.Session, -1)
@@ -215,7 +215,7 @@ func (t *turn) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Error
 		return 0, unknownFence(sp, f)
 	case claim == nil:
 		return 0, t.lostFence(sp, f)
-	case claim.waiting():
+	case claim.Waiting():
 		return 0, refuse(leasehold.Lost, "lease %q still waits for %s: it protects nothing yet", f.Lease,
 			claim.Resource).Err
 	case f.Token != 0 && f.Token != claim.Token:

@@ -28,7 +28,7 @@ func (t *turn) release(c *Release) Answer {
 // giveBack ends a lease as its holder does, or a wait. own reports whether its own session does.
 func (t *turn) giveBack(sp *space, claim *Claim, own bool) {
 	how := leasehold.Released
-	if claim.waiting() {
+	if claim.Waiting() {
 		how = leasehold.Withdrawn
 	}
 	t.finish(sp, claim, end{how: how, at: t.now, own: own})

@@ -7,13 +7,13 @@ package kernel
 func (t *turn) renew(c *Renew) Answer {
 	sp := t.space(c.Namespace)
 	claim := t.touch(sp, c.ID)
-	if c.Note != nil && claim != nil && !claim.waiting() {
+	if c.Note != nil && claim != nil && !claim.Waiting() {
 		claim = t.note(sp, claim, *c.Note)
 	}
 	switch {
 	case claim == nil:
 		return t.noClaim(sp, c.ID)
-	case claim.waiting():
+	case claim.Waiting():
 		return t.waiterAnswer(sp, t.stillWanted(sp, claim))
 	case claim.Session != "":
 		// The session's deadline is the only one that such a lease has: moving it renews

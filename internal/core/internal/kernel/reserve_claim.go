@@ -152,13 +152,13 @@ func (t *turn) unclaim(sp *space, c *Claim, how leasehold.How) {
 		return
 	}
 	died := how == leasehold.ByTTL || how == leasehold.SessionExpired || how == leasehold.Abandoned
-	if !c.waiting() && !died || r.Until <= t.date {
+	if !c.Waiting() && !died || r.Until <= t.date {
 		t.freeReservation(sp, r, "its lease ended ("+how.String()+")")
 		return
 	}
 	open := *r
 	open.Lease = ""
-	if !c.waiting() {
+	if !c.Waiting() {
 		open.ClaimBy = t.date.Add(leasehold.ClaimWithin)
 	}
 	t.setReservation(sp, &open)

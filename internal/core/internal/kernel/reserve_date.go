@@ -36,7 +36,7 @@ func (t *turn) setReservation(sp *space, r *reservation.Reservation) {
 	t.dropReservation(sp, r.ID)
 	sp.reservations.Set(r)
 	t.dates.Set(date{r.Next(), sp.name, r.ID})
-	sp.placeTask(r.Resource)
+	sp.tasks.Place(Namespace{t.State, sp}, r.Resource)
 }
 
 // dropReservation forgets a reservation, if there is one with the id.
@@ -44,7 +44,7 @@ func (t *turn) dropReservation(sp *space, id string) {
 	if before := sp.reservations.Get(id); before != nil {
 		t.dates.Delete(date{before.Next(), sp.name, id})
 		sp.reservations.Delete(id)
-		sp.placeTask(before.Resource)
+		sp.tasks.Place(Namespace{t.State, sp}, before.Resource)
 	}
 }
 
@@ -129,7 +129,7 @@ func (t *turn) endReservation(sp *space, r *reservation.Reservation, why string,
 	over.Over, over.Why, over.Lease = t.date, why, ""
 	t.setReservation(sp, &over)
 	t.emit(sp, event)
-	if claim, ok := sp.claims.Get(r.Lease); ok && claim.waiting() {
+	if claim, ok := sp.claims.Get(r.Lease); ok && claim.Waiting() {
 		t.leave(sp, claim, leasehold.WaitOver)
 	}
 	if r.Begun {
@@ -201,7 +201,7 @@ func (l *look) missing(sp *space, r *reservation.Reservation, res *Resource) int
 		looked++
 		claim, ok := sp.claims.Get(other.Lease)
 		if before := cmp.Or(cmp.Compare(other.From, r.From), cmp.Compare(other.ID, r.ID)) < 0; before &&
-			(!ok || claim.waiting()) {
+			(!ok || claim.Waiting()) {
 			used += int(other.Slots)
 		}
 		return true

@@ -44,12 +44,14 @@ func (sp *space) reservationPieces(yield func(Piece) bool) (more bool) {
 // restorePlanned takes over a reservation or a series.
 func (t *turn) restorePlanned(sp *space, value any) error {
 	switch v := value.(type) {
+	case *leasehold.Task:
+		return sp.tasks.Restore(t.in(sp), v)
 	case *reservation.Reservation:
 		return t.restoreReservation(sp, v)
 	case *reservation.Series:
 		return t.restoreSeries(sp, v)
 	}
-	return t.restoreTask(sp, value)
+	return fmt.Errorf("snapshot has a %T, which is unknown here", value)
 }
 
 // restoreReservation takes a piece over that Pieces made. The calendar came before it.
@@ -103,8 +105,8 @@ func (c *checker) reservation(s *State, sp *space, r *reservation.Reservation) {
 		claim, ok := sp.claims.Get(r.Lease)
 		c.that(ok && claim.terms().Reservation == r.ID && claim.Resource == r.Resource && claim.Slots == r.Slots,
 			"%s: reservation %q is claimed by %q, which does not know", sp.name, r.ID, r.Lease)
-		c.that(!ok || !claim.waiting() || claim.early() != r.Begun,
+		c.that(!ok || !claim.Waiting() || claim.early() != r.Begun,
 			"%s: the claim of reservation %q has the wrong place in the queue", sp.name, r.ID)
-		c.that(!ok || r.Begun || claim.waiting(), "%s: reservation %q is used before it began", sp.name, r.ID)
+		c.that(!ok || r.Begun || claim.Waiting(), "%s: reservation %q is used before it began", sp.name, r.ID)
 	}
 }

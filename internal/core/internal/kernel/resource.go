@@ -96,7 +96,7 @@ func (t *turn) setResource(sp *space, r *Resource) {
 	// no timer, and the log no tick.
 	// In an area somebody may wait for it under another name.
 	inArea := pattern.In(r.Path)
-	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path) || inArea) {
+	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.isTodo(r.Path) || inArea) {
 		if r.timer == nil {
 			r.timer = newTimer(dueResource, sp, r.Path)
 		}
@@ -116,7 +116,7 @@ func (t *turn) setResource(sp *space, r *Resource) {
 		r.Idle = 0
 	}
 	sp.resources.Set(r.Path, r)
-	sp.placeTask(r.Path)
+	sp.tasks.Place(Namespace{t.State, sp}, r.Path)
 	if inArea {
 		sp.areas.Stored(r)
 	}

@@ -124,7 +124,7 @@ func (t *turn) revoke(sp *space, id string, owner *access.Owner, r *Revocation) 
 	command := &Break{Namespace: sp.name, ID: id, By: r.By, Reason: revokedReason}
 	switch {
 	case claim == nil: // it was over
-	case claim.waiting():
+	case claim.Waiting():
 		t.breakWaiter(sp, claim, command)
 	default:
 		t.breakOne(sp, claim, command)

@@ -39,7 +39,7 @@ func (s *State) deadlineOf(sp *space, c *Claim) Time {
 // moment that its right was taken away.
 func (s *State) isOver(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 	at, how, over := s.isOverByTime(sp, claim)
-	if w := s.withdrawal; w != nil && claim.waiting() && (!over || w.At < at) && s.withdrawn(sp, claim) {
+	if w := s.withdrawal; w != nil && claim.Waiting() && (!over || w.At < at) && s.withdrawn(sp, claim) {
 		return w.At, leasehold.ByBreak, true
 	}
 	return at, how, over
@@ -193,7 +193,7 @@ func (t *turn) touch(sp *space, id string) *Claim {
 	if !ok {
 		return nil
 	}
-	if claim.waiting() {
+	if claim.Waiting() {
 		// Its turn may have come: only the resource tells.
 		for _, c := range t.together(sp, claim) {
 			t.settle(sp, c.Resource)

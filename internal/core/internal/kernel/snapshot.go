@@ -87,7 +87,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.chores.Scan(func(_ string, v *Chore) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.tasks.byPath.Scan(func(_ string, v *leasehold.Task) bool { more = yield(Piece{name, v}); return more })
+			sp.tasks.From("", func(v *leasehold.Task) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
@@ -335,12 +335,12 @@ func (t *turn) restoreResource(sp *space, r *Resource) error {
 	if r.Idle != 0 {
 		t.idle.Set(r.Idle, place{sp.name, r.Path})
 	}
-	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.tasks.todo(r.Path)) {
+	if at := r.resumes(); at != 0 && (r.Waiting > 0 || sp.isTodo(r.Path)) {
 		r.timer = newTimer(dueResource, sp, r.Path)
 		t.due.Set(r.timer, at)
 	}
 	sp.resources.Set(r.Path, r)
-	sp.placeTask(r.Path)
+	sp.tasks.Place(Namespace{t.State, sp}, r.Path)
 	return nil
 }
 
@@ -373,7 +373,7 @@ func (t *turn) restoreClaim(sp *space, c *Claim) error {
 	if !ok {
 		return fmt.Errorf("snapshot has lease %q on %q, which is not there", c.ID, c.Resource)
 	}
-	if c.waiting() != (c.Wait != nil) {
+	if c.Waiting() != (c.Wait != nil) {
 		return fmt.Errorf("snapshot has lease %q with a token and in the queue, or neither", c.ID)
 	}
 	if err := restoreAsk(c); err != nil {
@@ -392,7 +392,7 @@ func (t *turn) restoreClaim(sp *space, c *Claim) error {
 	if err := t.restoreShare(sp, r, c); err != nil {
 		return err
 	}
-	sp.placeTask(c.Resource)
+	sp.tasks.Place(Namespace{t.State, sp}, c.Resource)
 	t.put(sp, c)
 	return nil
 }
@@ -400,7 +400,7 @@ func (t *turn) restoreClaim(sp *space, c *Claim) error {
 // restoreShare counts a lease on slots, and gives units back to the lease that has
 // them. Nobody else has seen the resource yet.
 func (t *turn) restoreShare(sp *space, r *Resource, c *Claim) error {
-	if c.waiting() {
+	if c.Waiting() {
 		return nil
 	}
 	shared := r.More != nil && r.More.Shares != nil

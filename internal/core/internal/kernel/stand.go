@@ -37,7 +37,7 @@ func (t *turn) holderChanged(sp *space, path string) {
 	if sp.mirrors.Len() == 0 || !sp.stands(path) {
 		return
 	}
-	t.work.take(recordCost)
+	t.work.take(RecordCost)
 	t.unshown = append(t.unshown, wakeup{space: sp, path: path})
 }
 

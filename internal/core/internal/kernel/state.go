@@ -110,7 +110,7 @@ type space struct {
 	quiet btree.Map[string, Time] // until when there is nothing to do in the queues of pools: see Calm
 
 	kinds kinds // what was learned of kinds of leases
-	tasks taskTable
+	tasks Tasks
 
 	reservations reservation.Table
 
@@ -173,7 +173,7 @@ func (s *State) newSpace(name string) *space {
 		pools:        pool.NewTable(),
 		kinds:        newKinds(),
 		areas:        s.subjects.NewAreas(),
-		tasks:        newTaskTable(),
+		tasks:        s.subjects.NewTasks(),
 		reservations: reservation.NewTable(),
 	}
 }
@@ -332,9 +332,11 @@ func (t *turn) decide(c Command) (Answer, error) {
 	case *SetUnits, *Drain, *ReportUse:
 		return t.poolCommand(c), nil
 	case *PutTask:
-		return t.putTask(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.tasks.Put(t.in(sp), c), nil
 	case *FinishTask:
-		return t.finishTask(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.tasks.Finish(t.in(sp), c), nil
 	case *Reserve:
 		return t.reserve(c), nil
 	case *CancelReservation:
@@ -372,17 +374,28 @@ func (t *turn) makeSpace(name string) (*space, *leasehold.Error) {
 	if sp := t.space(name); sp != nil {
 		return sp, nil
 	}
+	sp := t.newSpace(name)
+	if failure := t.keepSpace(sp); failure != nil {
+		return nil, failure
+	}
+	return sp, nil
+}
+
+// keepSpace begins a namespace, unless it has begun.
+func (t *turn) keepSpace(sp *space) *leasehold.Error {
+	if t.space(sp.name) == sp {
+		return nil
+	}
 	if most := t.mostAllowed().Namespaces; t.spaces.Len() >= most {
-		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the "+
 				"cap with leasehold cluster limits set",
-			name, t.spaces.Len(), most)}
+			sp.name, t.spaces.Len(), most)}
 	}
 	// A new namespace may be one that existed before, in the cluster that a backup was taken of
 	// or here before it was forgotten, so its tokens begin above all of those.
-	sp := t.newSpace(name)
 	t.rebase(sp)
 	t.start(sp)
-	t.spaces.Set(name, sp)
-	return sp, nil
+	t.spaces.Set(sp.name, sp)
+	return nil
 }

@@ -1,8 +1,98 @@
 package kernel
 
+import (
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
+)
+
 // Subjects are what the kernel is put together with. Each has an interface of its own here, which is all that the
-// kernel knows of it, and sees the kernel by what Namespace and its like have. A subject that is not in use costs one
+// kernel knows of it, and sees the kernel by what Namespace and Turn have. A subject that is not in use costs one
 // comparison: by what a name is, or by what is in its tables, and never by whether a table was made on this server.
+//
+// Only the kernel passes time, grants, and ends leases: a subject asks it to.
 type Subjects struct {
 	NewAreas func() Areas // of one namespace
+	NewTasks func() Tasks // of one namespace
 }
+
+// A Turn is what a subject may do by the command at hand. The namespace may be new: nobody else sees it before
+// something is written.
+type Turn struct {
+	Namespace
+	t *turn
+}
+
+func (t *turn) in(sp *space) Turn { return Turn{Namespace{t.State, sp}, t} }
+
+// Take counts work.
+func (k Turn) Take(n int) { k.t.work.take(n) }
+
+// Calendar is the date at the stamp, for people to read.
+func (k Turn) Calendar() time.Time { return calendar(k.t.wall) }
+
+// Arrive returns the next number in the order of arrival.
+func (k Turn) Arrive() uint64 {
+	k.sp.arrivals++
+	return k.sp.arrivals
+}
+
+// Settle ends what is over on a resource.
+func (k Turn) Settle(path string) { k.t.settle(k.sp, path) }
+
+// WakeQueue grants what is free of a resource to those who wait for it.
+func (k Turn) WakeQueue(path string) { k.t.wakeQueue(k.sp, path) }
+
+// PassRests lets go of the rests of a resource that are over, and sees to those that are not.
+func (k Turn) PassRests(path string) {
+	if r, ok := k.sp.resources.Get(path); ok && r.Resting() {
+		again, more := *r, r.more()
+		more.Rests = more.resting(k.t.now)
+		again.setMore(more)
+		k.t.setResource(k.sp, &again)
+	}
+}
+
+// Record returns the record of a path; nil if there is none, or whose it is has ended.
+func (k Turn) Record(path string) *leasehold.Record { return k.t.liveRecord(k.sp, path) }
+
+// MayWrite refuses a record for which there is no room.
+func (k Turn) MayWrite(w record.Write) *leasehold.Error {
+	return k.t.roomFor(k.sp, k.sp.name, []record.Write{w})
+}
+
+// Write writes a record in place of an old one, which may be nil. It refuses if the namespace is new, and there are as
+// many as there can be.
+func (k Turn) Write(old *leasehold.Record, w record.Write, by, reason string) (*leasehold.Record, *leasehold.Error) {
+	if failure := k.t.keepSpace(k.sp); failure != nil {
+		return nil, failure
+	}
+	if k.t.changedNow(k.sp, old) {
+		k.sp.touched = 0
+	}
+	return k.t.setRecord(k.sp, w, writing{by: by, reason: reason}), nil
+}
+
+// Touch returns a claim after all that is over and touches it has ended; nil if there is none.
+func (k Turn) Touch(id string) *Claim { return k.t.touch(k.sp, id) }
+
+// CheckFence refuses what is not done by the lease and the token that it names, and LostFence says why there is no
+// such lease.
+func (k Turn) CheckFence(f Fence) *leasehold.Error {
+	_, failure := k.t.leaseFence(k.sp, f)
+	return failure
+}
+
+func (k Turn) LostFence(f Fence) *leasehold.Error { return k.t.lostFence(k.sp, f) }
+
+// Release ends a lease whose holder gives it back, and says in the event what came of it.
+func (k Turn) Release(c *Claim, session, outcome string) {
+	own := session == c.Session && k.t.uses(k.sp.name, session)
+	k.t.finish(k.sp, c, end{how: leasehold.Released, at: k.t.now, own: own, outcome: outcome})
+}
+
+// Tasks returns how many there are in all namespaces, and CountTasks changes that.
+func (k Turn) Tasks() int { return k.t.tasks }
+
+func (k Turn) CountTasks(n int) { k.t.tasks += n }

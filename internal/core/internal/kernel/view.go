@@ -163,11 +163,11 @@ func (v *view) Claim(namespace, id string) Answer {
 	switch {
 	case !ok:
 		return v.s.noClaim(sp, id)
-	case c.waiting() && sp.left(c.Session) != nil:
+	case c.Waiting() && sp.left(c.Session) != nil:
 		return lostClaim(id, c.Resource, sp.left(c.Session).How)
-	case c.waiting() && v.s.withdrawal != nil && v.s.withdrawn(sp, c):
+	case c.Waiting() && v.s.withdrawal != nil && v.s.withdrawn(sp, c):
 		return lostClaim(id, c.Resource, leasehold.ByBreak)
-	case c.waiting():
+	case c.Waiting():
 		return v.s.waiterAnswer(sp, c)
 	}
 	if _, how, over := v.s.isOver(sp, c); over {

@@ -91,7 +91,7 @@ func (v *view) reservation(sp *space, r *reservation.Reservation) leasehold.Rese
 	switch {
 	case r.Over != 0:
 		shown.State = leasehold.Over
-	case claimed && claim.waiting():
+	case claimed && claim.Waiting():
 		shown.State = leasehold.Claimed
 	case claimed:
 		shown.State, shown.Units = leasehold.InUse, claim.terms().Units

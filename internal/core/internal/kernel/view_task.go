@@ -21,11 +21,11 @@ type TaskQuery struct {
 // Task returns the task of a path. One whose holder's lease is over is shown as the log has it.
 func (v *view) Task(namespace, path string) (task leasehold.Task, ok bool) {
 	sp := v.s.space(namespace)
-	if sp == nil || !sp.tasks.has(path) {
+	if sp == nil || sp.tasks.Get(path) == nil {
 		return task, false
 	}
 	v.work.take(lookCost)
-	task = *sp.tasks.get(path)
+	task = *sp.tasks.Get(path)
 	task.Namespace = namespace
 	return task, true
 }
@@ -38,8 +38,8 @@ func (v *view) Tasks(namespace string, q TaskQuery) (list []leasehold.Task, next
 		return nil, ""
 	}
 	last := ""
-	sp.tasks.byPath.Ascend(max(q.Prefix, q.After), func(path string, task *leasehold.Task) bool {
-		switch {
+	sp.tasks.From(max(q.Prefix, q.After), func(task *leasehold.Task) bool {
+		switch path := task.Path; {
 		case path == q.After:
 			return true
 		case !strings.HasPrefix(path, q.Prefix):
@@ -49,8 +49,8 @@ func (v *view) Tasks(namespace string, q TaskQuery) (list []leasehold.Task, next
 			return false
 		}
 		v.work.take(lookCost)
-		last = path
-		if (q.State == 0 || q.State == task.State) && (q.May == nil || q.May(path)) {
+		last = task.Path
+		if (q.State == 0 || q.State == task.State) && (q.May == nil || q.May(task.Path)) {
 			shown := *task
 			shown.Namespace = namespace
 			list = append(list, shown)

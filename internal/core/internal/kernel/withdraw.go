@@ -54,7 +54,7 @@ func (s *State) mayTake(sp *space, c *Claim) (may bool, looked int) {
 
 // dismissed returns a claim that ends by itself as its end tells of it: a waiter is broken by nobody but a withdrawal.
 func (s *State) dismissed(c *Claim, how leasehold.How) *Claim {
-	if !c.waiting() || how != leasehold.ByBreak {
+	if !c.Waiting() || how != leasehold.ByBreak {
 		return c
 	}
 	gone, t := *c, c.terms()

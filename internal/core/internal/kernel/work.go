@@ -29,7 +29,7 @@ const (
 	grantCost  = 4  // of a lease
 	endCost    = 4  // of a lease or a session
 	leaveCost  = 6  // of a waiter, whose queue may be long
-	recordCost = 2  // to put a record, or to delete one that was bound to a session
+	RecordCost = 2  // to put a record, or to delete one that was bound to a session
 	statusCost = 2  // to show a resource
 	leaseCost  = 2  // to show one that holds it, or waits for it
 	perUnit    = 16 // things that are copied in a unit of work

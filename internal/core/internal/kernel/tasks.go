@@ -6,6 +6,39 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A task is claimed by acquiring whichever of a folder is next: the lease is on the resource of the task's name. Those
+// who find none wait in the queue of the folder, and their claims get the name of a task when they are granted.
+
+// Tasks are those of one namespace: what is to be done, how far it has come, and which of it can be claimed: see
+// package task.
+type Tasks interface {
+	// Get returns the task of a path; nil if there is none.
+	Get(path string) *leasehold.Task
+	// From calls yield with the tasks from a path on, in the order of their paths, until it returns false.
+	From(path string, yield func(*leasehold.Task) bool)
+	// First returns the task of a folder that is claimed next; nil if there is none.
+	First(folder string) *leasehold.Task
+	// Ready reports whether the task of a path can be claimed.
+	Ready(path string) bool
+	// Count returns how many tasks of a folder are to do, and how many are being done.
+	Count(folder string) (todo, doing int)
+
+	Put(t Turn, c *PutTask) Answer
+	Finish(t Turn, c *FinishTask) Answer
+
+	// Begin notes who does a task, and Ended that the lease on a resource ended.
+	Begin(t Turn, task *leasehold.Task, c *Claim)
+	Ended(t Turn, c *Claim, how leasehold.How)
+	// Place sees whether the task of a path can be claimed by now: its resource, or what is kept of it, has changed.
+	Place(n Namespace, path string)
+	// Drop removes the task whose record is deleted. Who does it keeps its lease.
+	Drop(t Turn, path string)
+
+	Restore(t Turn, task *leasehold.Task) error
+	Copy() Tasks
+	Check(n Namespace, that func(ok bool, format string, args ...any))
+}
+
 // claimTask grants the next task of a folder, or waits for one. Like an acquire it refuses before the first change.
 func (t *turn) claimTask(sp *space, c *Acquire) Answer {
 	t.passTime()
@@ -38,7 +71,7 @@ func (t *turn) claimTask(sp *space, c *Acquire) Answer {
 	claims[0].Resource = task.Path
 	t.grantOrQueue(sp, c, items, claims, nil)
 	answer := t.askedAnswer(sp, claims)
-	t.beginTask(sp, task, claims[0])
+	sp.tasks.Begin(t.in(sp), task, claims[0])
 	return answer
 }
 
@@ -51,33 +84,22 @@ func (s *State) nextTask(sp *space, c *Acquire) *leasehold.Task {
 	if waiter := first(sp, c.Resource); waiter != nil && waiter.Wait.Priority >= c.Priority {
 		return nil
 	}
-	return sp.tasks.first(c.Resource)
+	return sp.tasks.First(c.Resource)
 }
 
 // noTask tells those who do not wait that there is nothing for them.
 func (s *State) noTask(sp *space, path string) Answer {
-	f, _ := sp.tasks.folders.Get(path)
+	todo, doing := sp.tasks.Count(path)
 	r, known := sp.resources.Get(path)
 	if !known {
 		r = &Resource{Path: path}
 	}
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Message: fmt.Sprintf(
-		"no task from %s can be claimed now: %d to do, %d being done, %d waiting", path, f.todo, f.doing, r.Waiting)}
+		"no task from %s can be claimed now: %d to do, %d being done, %d waiting", path, todo, doing, r.Waiting)}
 	if s.quarantined() {
 		failure.Message += "; " + s.whyQuarantined()
 	}
 	return Answer{Err: failure}
-}
-
-// beginTask notes who does a task.
-func (t *turn) beginTask(sp *space, task *leasehold.Task, c *Claim) {
-	begun := *task
-	begun.State, begun.Changed, begun.Result = leasehold.TaskDoing, calendar(t.wall), ""
-	if !t.plants(NoAttempt) {
-		begun.Attempts++
-	}
-	begun.Lease, begun.Holder, begun.Token = c.ID, c.Holder, c.Token
-	t.setTask(sp, &begun)
 }
 
 // waitsForTasks reports whether those who wait for a path wait for tasks. All of them do, or none: see mixesTasks.
@@ -86,7 +108,7 @@ func (sp *space) waitsForTasks(path string) bool {
 		return false
 	}
 	waiter := first(sp, path)
-	return waiter != nil && waiter.onTask()
+	return waiter != nil && waiter.OnTask()
 }
 
 // mixesTasks refuses a claim on a folder that others use as a resource, and the other way round: one queue has one
@@ -125,7 +147,7 @@ func (t *turn) passTime() {
 // handOverTasks grants the tasks of a folder that can be claimed to those who wait for them.
 func (t *turn) handOverTasks(sp *space, path string) {
 	for !t.quarantined() {
-		waiter, task := first(sp, path), sp.tasks.first(path)
+		waiter, task := first(sp, path), sp.tasks.First(path)
 		if waiter == nil || task == nil {
 			return
 		}
@@ -154,16 +176,29 @@ func (t *turn) grantTask(sp *space, waiter *Claim, task *leasehold.Task) {
 	if r, ok := sp.resources.Get(task.Path); ok {
 		taken = *r
 	}
-	t.beginTask(sp, task, t.grant(sp, taken, &claim))
+	sp.tasks.Begin(t.in(sp), task, t.grant(sp, taken, &claim))
 	t.shortened(sp, waiter.Resource)
 }
 
-// onTask reports whether a claim is on a task, or waits for one.
-func (c *Claim) onTask() bool { return c.Terms != nil && c.Terms.Task }
+// offerTask lets the first who waits for a task of its folder have it, if it can be claimed.
+func (t *turn) offerTask(sp *space, path string) {
+	if sp.tasks.Ready(path) && !t.plants(KeepLost) {
+		t.wakeQueue(sp, leasehold.TaskFolder(path))
+	}
+}
+
+// isTodo reports whether there is a task at a path that nobody does.
+func (sp *space) isTodo(path string) bool {
+	task := sp.tasks.Get(path)
+	return task != nil && task.State == leasehold.TaskTodo
+}
+
+// OnTask reports whether a claim is on a task, or waits for one.
+func (c *Claim) OnTask() bool { return c.Terms != nil && c.Terms.Task }
 
 // staysWithHolder refuses another holder, or another id, for a lease that has to stay with its own.
 func (s *State) staysWithHolder(sp *space, claim *Claim) *leasehold.Error {
-	if claim.onTask() {
+	if claim.OnTask() {
 		return refuse(leasehold.Refused, "%s was claimed as a task, which stays with who claimed it: release it, and "+
 			"let the other claim it", claim.Resource).Err
 	}
@@ -172,8 +207,17 @@ func (s *State) staysWithHolder(sp *space, claim *Claim) *leasehold.Error {
 
 // asked reports whether a claim is what was asked for under its id.
 func (c *Claim) asked(path string, task bool) bool {
-	if task && c.onTask() && !c.waiting() {
+	if task && c.OnTask() && !c.Waiting() {
 		return leasehold.TaskFolder(c.Resource) == path
 	}
-	return c.onTask() == task && c.Resource == path
+	return c.OnTask() == task && c.Resource == path
+}
+
+// freeTask reports whether the first who waits for tasks of a folder should have been granted one.
+func (c *checker) freeTask(s *look, sp *space, head *Claim) bool {
+	if s.unresumed(sp, head.Resource) || sp.handsOver(head.Resource) || sp.tasks.First(head.Resource) == nil {
+		return false
+	}
+	_, gone := s.mustLeave(sp, head)
+	return !gone
 }

@@ -35,7 +35,7 @@ func (t *turn) changeAccess(c *ChangeAccess) Answer {
 	case c.Off:
 		return t.endAccess(c)
 	case len(c.Used) > 0:
-		t.work.take(len(c.Used) * lookCost)
+		t.work.take(len(c.Used) * LookCost)
 		t.policy = t.policy.WithUses(c.Used)
 		return t.accessAnswer()
 	}
@@ -45,7 +45,7 @@ func (t *turn) changeAccess(c *ChangeAccess) Answer {
 		remove = t.policy.Without(c.Put)
 		remove.Tokens = tokens
 	}
-	t.work.take((remove.Len() + c.Put.Len()) * lookCost)
+	t.work.take((remove.Len() + c.Put.Len()) * LookCost)
 	if !t.policy.Changes(remove, c.Put) && !t.policy.Declares(c.Declared) {
 		return t.accessAnswer() // an earlier try did it
 	}
@@ -59,7 +59,7 @@ func (t *turn) changeAccess(c *ChangeAccess) Answer {
 	if c.Declared.Hash != "" {
 		changed.Declared = c.Declared
 	}
-	t.work.take(changed.Size() / perUnit)
+	t.work.take(changed.Size() / PerUnit)
 	if err := changed.FitsAfter(t.policy, t.asker, c.Wall); err != nil {
 		return refuse(leasehold.Refused, "%v", err)
 	}

@@ -243,7 +243,7 @@ func (t *turn) clearAlarm(sp *space, like *Alarm) {
 // overdue raises the alarm of a lease that is held for too long. The claim remembers that it
 // did, or its timer would be due again at once.
 func (t *turn) overdue(sp *space, c *Claim) {
-	t.work.take(endCost)
+	t.work.take(EndCost)
 	long := *c
 	long.Overdue = true
 	t.put(sp, &long)

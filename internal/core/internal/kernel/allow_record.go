@@ -118,7 +118,7 @@ func (t *turn) allowTxn(c *Txn) *leasehold.Error {
 
 // allowParts judges the comparisons and operations of a transaction, or of one that is nested.
 func (t *turn) allowParts(namespace string, c *Txn) *leasehold.Error {
-	t.work.take((len(c.If) + len(c.Then) + len(c.Else)) / perUnit)
+	t.work.take((len(c.If) + len(c.Then) + len(c.Else)) / PerUnit)
 	for i := range c.If {
 		if failure := t.allowCompare(namespace, &c.If[i]); failure != nil {
 			return failure

@@ -127,7 +127,7 @@ func (t *turn) doChore() bool {
 	if !ok {
 		return false
 	}
-	t.work.take(lookCost)
+	t.work.take(LookCost)
 	sp := t.space(at.namespace)
 	c, _ := sp.chores.Get(at.path)
 	// The chore goes to the back of the queue before anything is done, so that what is left of
@@ -210,7 +210,7 @@ func (t *turn) followDefinition(sp *space, path, after string, most int) {
 			return
 		}
 		most--
-		t.work.take(lookCost)
+		t.work.take(LookCost)
 		after = waiter.Resource
 		from = after + "\x00"
 		t.wakeQueue(sp, after)

@@ -180,7 +180,7 @@ func (b *graphBuilder) wait(p *waitgraph.Party) {
 // look counts what was looked at, and reports whether to go on.
 func (b *graphBuilder) look() bool {
 	b.looked++
-	b.s.work.take(lookCost)
+	b.s.work.take(LookCost)
 	return b.looked <= maxLooked
 }
 

@@ -32,7 +32,7 @@ func (t *turn) tickWithin() {
 // expire lets time do to one thing what is due.
 func (t *turn) expire(due *timer) {
 	sp, key := due.Of.space, due.Of.key
-	t.work.take(lookCost)
+	t.work.take(LookCost)
 	switch due.Of.kind {
 	case dueClaim:
 		claim, _ := sp.claims.Get(key)

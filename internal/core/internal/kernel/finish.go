@@ -78,9 +78,9 @@ type afterEnd struct {
 // remove takes a claim out of everything but its resource, and remembers its id, so that a late
 // retry is told what became of it.
 func (t *turn) remove(sp *space, c *Claim, how leasehold.How) {
-	t.work.take(endCost)
+	t.work.take(EndCost)
 	if c.Waiting() {
-		t.work.take(leaveCost - endCost)
+		t.work.take(leaveCost - EndCost)
 	}
 	owner := t.unlistClaim(sp, c)
 	t.due.Set(c.timer, 0)

@@ -314,5 +314,5 @@ func (s *State) forecastCost(sp *space, r *Resource) int {
 		return 0
 	}
 	size := max(r.Sharers(), sp.pools.Size(r.Path).Units)
-	return min(maxSeatLooks, (size+1)*(min(r.Waiting, maxTurns)+2)) / perUnit
+	return min(maxSeatLooks, (size+1)*(min(r.Waiting, maxTurns)+2)) / PerUnit
 }

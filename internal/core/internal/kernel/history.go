@@ -100,7 +100,7 @@ const keptWhenShort = time.Minute
 // snapshot: while nothing new is taken for want of room, nothing else would ever move it on.
 func (t *turn) forgetHistory() {
 	for !t.work.spent() && t.Forgets(t.wall) {
-		t.work.take(lookCost)
+		t.work.take(LookCost)
 		t.dropOldest()
 	}
 }

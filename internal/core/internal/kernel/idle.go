@@ -72,7 +72,7 @@ func (s *State) leaseIdle(sp *space, c *Claim) (idle time.Duration, asked Time) 
 
 // judgeLease asks the holder of an idle lease, or breaks the lease if asking did not help.
 func (t *turn) judgeLease(sp *space, c *Claim, d leasehold.Definition) {
-	t.work.take(len(c.terms().Units) / perUnit)
+	t.work.take(len(c.terms().Units) / PerUnit)
 	idle, asked := t.leaseIdle(sp, c)
 	switch {
 	case idle < d.Idle:

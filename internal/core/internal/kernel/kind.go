@@ -244,7 +244,7 @@ func (v *view) Kinds(namespace, path, name string) (list []leasehold.LearnedKind
 			return false
 		}
 		show(k)
-		return v.work.take(leaseCost)
+		return v.work.take(LeaseCost)
 	})
 	return list
 }

@@ -443,7 +443,7 @@ func (s *State) recordsOfEndedClaims(sp *space, q RecordQuery, w *work) (over in
 		if ok && r.Path >= q.From && (q.To == "" || r.Path < q.To) && (!sp.records.Binds(r) || !s.sessionOver(sp, r)) {
 			over++
 		}
-		all = w.take(lookCost)
+		all = w.take(LookCost)
 		return all
 	})
 	return over, all

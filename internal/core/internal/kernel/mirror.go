@@ -144,7 +144,7 @@ func (l *look) roomForMade(sp *space, writes []record.Write) *leasehold.Error {
 // inOrder refuses to mirror claims that have another order than that in which they came, or have records elsewhere.
 func (l *look) inOrder(sp *space, r *Resource) (refused *leasehold.Error) {
 	sp.claimsOn(r, func(c *Claim) bool {
-		l.work.take(lookCost)
+		l.work.take(LookCost)
 		switch {
 		case c.face() != nil:
 			refused = notMirrored(r.Path, fmt.Sprintf("%s stands for one of its leases", c.face().Path))
@@ -327,7 +327,7 @@ func (t *turn) numberedPath(sp *space, path string) string {
 
 // takenIn counts the paths of a range that have records, or get one by the command.
 func (t *turn) takenIn(sp *space, from, to string) int64 {
-	t.work.take(lookCost)
+	t.work.take(LookCost)
 	n := sp.records.Count(RecordQuery{From: from, To: to})
 	for _, path := range t.reserved {
 		if from <= path && path < to {

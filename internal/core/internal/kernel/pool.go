@@ -35,7 +35,7 @@ func (t *turn) setUnits(c *SetUnits) Answer {
 	if failure != nil {
 		return Answer{Err: failure}
 	}
-	t.work.take(len(c.Units) / perUnit)
+	t.work.take(len(c.Units) / PerUnit)
 	changes := changedUnits(sp, c)
 	if len(changes) == 0 {
 		return Answer{} // an earlier try did it
@@ -194,7 +194,7 @@ func (t *turn) drain(c *Drain) Answer {
 		}
 		return true
 	})
-	t.work.take(len(c.Units) / perUnit)
+	t.work.take(len(c.Units) / PerUnit)
 	if len(changes) > 0 {
 		sp.pools.Set(changes...)
 		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: c.Why})
@@ -283,9 +283,9 @@ func (s *State) poolCost(sp *space, path string) int {
 	if !sp.pools.Has(path) {
 		return 0
 	}
-	cost := lookCost + sp.pools.Size(path).Units/(2*perUnit)
+	cost := LookCost + sp.pools.Size(path).Units/(2*PerUnit)
 	if r, ok := sp.resources.Get(path); ok {
-		cost += min(r.Waiting, maxLine) / perUnit
+		cost += min(r.Waiting, maxLine) / PerUnit
 	}
 	return cost
 }

@@ -50,7 +50,7 @@ func (t *turn) settleFor(sp *space, c *Compare, left *int) *leasehold.Error {
 		return refuse(leasehold.Limited, "more than %d records are compared: give smaller ranges",
 			leasehold.MaxSearched).Err
 	}
-	t.work.take(n / perUnit)
+	t.work.take(n / PerUnit)
 	var settle []string // listed first: to end a session deletes from the tree that is walked
 	sp.records.Ascend(c.Path, c.To, func(r *leasehold.Record) bool {
 		if t.recordOver(sp, r) || sp.loose(r) {

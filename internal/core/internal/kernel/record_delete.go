@@ -83,7 +83,7 @@ func (t *turn) doomed(sp *space, path, to string, isRange bool) (list []*leaseho
 		list = append(list, r)
 		return len(list) <= most
 	})
-	t.work.take(len(list) / perUnit)
+	t.work.take(len(list) / PerUnit)
 	if len(list) > most {
 		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", most,
 			path).Err

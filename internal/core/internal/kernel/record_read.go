@@ -42,7 +42,7 @@ func (v *view) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.
 			"revision %d is gone from history: %d is the oldest that can be read", q.Revision, newest).Err
 	case sp == nil:
 		return RecordPage{Revision: newest}, nil
-	case q.Searches() && !v.work.take(sp.records.Count(q)/perUnit):
+	case q.Searches() && !v.work.take(sp.records.Count(q)/PerUnit):
 		return RecordPage{}, crowded()
 	}
 	if failure := sp.table().TooWide(q); failure != nil {
@@ -81,7 +81,7 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	inTime := true
 	sp.records.Each(q, func(r *leasehold.Record) bool {
 		if s.recordOver(sp, r) {
-			inTime = w.take(lookCost)
+			inTime = w.take(LookCost)
 			return inTime
 		}
 		return p.Add(r)
@@ -92,7 +92,7 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 		over, inTime = s.recordsOfEndedSessions(sp, q, w)
 		p.Page.Count = sp.records.Count(q) - over
 	}
-	w.take(len(p.Page.Records) / perUnit)
+	w.take(len(p.Page.Records) / PerUnit)
 	p.Page.Revision = sp.revision
 	return p.Page, inTime
 }
@@ -120,13 +120,13 @@ func Crowded(err error) bool {
 func (s *State) recordsOfEndedSessions(sp *space, q RecordQuery, w *work) (over int, all bool) {
 	all = true
 	see := func(session string) bool {
-		all = w.take(lookCost)
+		all = w.take(LookCost)
 		if !all {
 			return false
 		}
 		sp.records.AscendBound(session, q.From, q.To, func(string) bool {
 			over++
-			all = w.take(lookCost)
+			all = w.take(LookCost)
 			return all
 		})
 		return all

@@ -328,7 +328,7 @@ func (l *look) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.
 			return refuse(leasehold.Limited, "a transaction searches or orders more than %d records: give smaller "+
 				"ranges", leasehold.MaxSearched).Err
 		}
-		w.take(n / perUnit)
+		w.take(n / PerUnit)
 	}
 	if l.showsTooMuch(sp, list, writes) {
 		return refuse(leasehold.Limited, "the gets of a transaction show more than %d bytes: give them limits, or ask "+
@@ -365,7 +365,7 @@ func (l *look) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
 	for _, o := range list {
 		if o.Do == Get && shown <= leasehold.MaxReadBytes {
 			page, _ := l.page(sp, queryOf(o), &work{most: math.MaxInt})
-			l.work.take(len(page.Records) / perUnit)
+			l.work.take(len(page.Records) / PerUnit)
 			shown += min(page.Bytes()+written, o.MostShown())
 		}
 	}

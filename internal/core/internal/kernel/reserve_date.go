@@ -63,7 +63,7 @@ func (t *turn) keepDates() {
 		if !ok || first.at > t.date {
 			return
 		}
-		t.work.take(lookCost)
+		t.work.take(LookCost)
 		sp := t.space(first.space)
 		t.keepDate(sp, sp.reservations.Get(first.id))
 	}
@@ -175,7 +175,7 @@ func (l *look) inTheWay(sp *space, r *reservation.Reservation) (list []*Claim) {
 		need = l.missing(sp, r, res)
 	}
 	sp.holders(res, func(c *Claim) bool {
-		l.work.take(lookCost)
+		l.work.take(LookCost)
 		if stays(c) {
 			list = append(list, c)
 		} else if c.terms().Reservation == "" && need != math.MaxInt {
@@ -206,7 +206,7 @@ func (l *look) missing(sp *space, r *reservation.Reservation, res *Resource) int
 		}
 		return true
 	})
-	l.work.take(looked / perUnit)
+	l.work.take(looked / PerUnit)
 	return used - sp.capacity(r.Resource, res, sp.definition(r.Resource))
 }
 
@@ -217,7 +217,7 @@ func (l *look) onUnits(sp *space, r *reservation.Reservation, stays func(*Claim)
 		if u == nil || u.Lease == "" {
 			continue
 		}
-		l.work.take(lookCost)
+		l.work.take(LookCost)
 		if c, ok := sp.claims.Get(u.Lease); ok && stays(c) && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
@@ -237,7 +237,7 @@ func (t *turn) tellAhead(sp *space, r *reservation.Reservation, list []*Claim) {
 	how := &Break{By: r.Holder, Reason: reservedText(r), Period: time.Duration(t.startOf(r) - t.now)}
 	for _, c := range list {
 		if still, ok := sp.claims.Get(c.ID); ok { // another's end may have taken it
-			t.work.take(endCost)
+			t.work.take(EndCost)
 			t.breakOne(sp, still, how)
 		}
 	}

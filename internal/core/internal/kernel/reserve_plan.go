@@ -13,7 +13,7 @@ func (l *look) planned(
 	sp *space, r *reservation.Reservation, from, until reservation.Moment,
 ) (fits bool, by *reservation.Reservation) {
 	slots, all, one, looked := sp.reservations.Peak(r.Resource, from, until)
-	l.work.take(looked / perUnit)
+	l.work.take(looked / PerUnit)
 	capacity := sp.capacity(r.Resource, nil, sp.definition(r.Resource))
 	switch {
 	case one == nil && !sp.isPart(r.Resource, r.Slots):
@@ -38,7 +38,7 @@ func (l *look) plannedUnits(
 		}
 		return true
 	})
-	l.work.take(names / perUnit)
+	l.work.take(names / PerUnit)
 	return planned
 }
 

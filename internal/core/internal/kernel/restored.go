@@ -205,7 +205,7 @@ func (t *turn) clearQuarantine() {
 // resume hands over what is free after the quarantine to one more queue. There may be very
 // many, and a tick does a bounded amount.
 func (t *turn) resume() {
-	t.work.take(lookCost)
+	t.work.take(LookCost)
 	next := *t.restored
 	sp, path := t.nextQueue(next.Space, next.Path)
 	if sp == nil {

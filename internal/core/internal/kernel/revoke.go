@@ -34,7 +34,7 @@ const revokedReason = "access revoked"
 // loses begins to end what those have who lose a role by a change, or says why that cannot be now.
 func (t *turn) loses(c *ChangeAccess, changed *access.Policy, tokens []string) *leasehold.Error {
 	losses := t.policy.Losses(changed, slices.Concat(tokens, (&access.Items{Tokens: c.Put.Tokens}).Keys().Tokens))
-	t.work.take(len(losses) / perUnit)
+	t.work.take(len(losses) / PerUnit)
 	pending := 0
 	t.revocations.Scan(func(_ uint64, r *Revocation) bool {
 		pending += len(r.losses)
@@ -74,7 +74,7 @@ func (t *turn) doRevocation() bool {
 		if t.work.spent() {
 			break
 		}
-		t.work.take(lookCost)
+		t.work.take(LookCost)
 		if !t.step(&at) {
 			t.revocations.Delete(at.Order)
 			return true
@@ -111,12 +111,12 @@ func (t *turn) revoke(sp *space, id string, owner *access.Owner, r *Revocation) 
 		path = claim.Resource
 	}
 	met, looked := r.losses.Meet(owner, sp.name, path)
-	t.work.take(looked / perUnit)
+	t.work.take(looked / PerUnit)
 	if !met {
 		return
 	}
 	keeps, looked := t.policy.MayKeep(owner, sp.name, path)
-	t.work.take(looked / perUnit)
+	t.work.take(looked / PerUnit)
 	if keeps {
 		return
 	}

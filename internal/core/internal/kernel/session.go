@@ -133,7 +133,7 @@ func (t *turn) endSession(sp *space, session *Session, how leasehold.How) {
 	if how == leasehold.SessionExpired {
 		at = session.Expires
 	}
-	t.work.take(endCost)
+	t.work.take(EndCost)
 	sp.sessions.Delete(session.ID)
 	sp.moveSessionEnd(session.end(), sessionEnd{})
 	t.totals.sessions--

@@ -124,7 +124,7 @@ func (t *turn) settleSharers(sp *space, r *Resource) bool {
 	}
 	var over []*Claim
 	var soonest Shares
-	all, most := true, t.work.left()/endCost
+	all, most := true, t.work.left()/EndCost
 	sp.holders(r, func(c *Claim) bool {
 		// A lease that is over is only listed here: ending it changes the very tree that is
 		// being walked.

@@ -33,7 +33,7 @@ func (t *turn) reportUse(c *ReportUse) Answer {
 	if t.unsettled {
 		return Answer{Err: tooManyOver(c.Resource)}
 	}
-	t.work.take(lookCost + len(c.Units)/perUnit)
+	t.work.take(LookCost + len(c.Units)/PerUnit)
 	changed := t.takeReports(sp, r, c)
 	if changed != "" {
 		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: changed})

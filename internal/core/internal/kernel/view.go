@@ -173,7 +173,7 @@ func (v *view) Claim(namespace, id string) Answer {
 	if _, how, over := v.s.isOver(sp, c); over {
 		return lostClaim(id, c.Resource, how)
 	}
-	v.work.take(leaseCost)
+	v.work.take(LeaseCost)
 	lease := v.lease(sp, c)
 	return Answer{Lease: &lease}
 }
@@ -265,7 +265,7 @@ func (v *view) Sessions(namespace, prefix, after string, most int) (list []lease
 			return true
 		case !strings.HasPrefix(id, prefix):
 			return false
-		case len(list) == most || !v.work.take(leaseCost) && last != "":
+		case len(list) == most || !v.work.take(LeaseCost) && last != "":
 			next = last
 			return false
 		}
@@ -371,7 +371,7 @@ func (v *view) EndedAs(namespace, id string) (last string, how leasehold.How) {
 		if ended.How != leasehold.IDChanged || ended.Next == "" {
 			return id, ended.How
 		}
-		v.work.take(lookCost)
+		v.work.take(LookCost)
 		id = ended.Next
 	}
 	return id, leasehold.IDChanged

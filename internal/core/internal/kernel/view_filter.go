@@ -116,7 +116,7 @@ func filterBytes(f *Filter, c *Claim) (n int) {
 // mayShow reports whether a filter may pick a resource, with little work: most are passed over. To pass
 // over one is work as well, since there may be very many that nobody holds.
 func (v *view) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
-	v.work.take(lookCost)
+	v.work.take(LookCost)
 	if !r.Held() {
 		return !f.onlyHeld() && (f.State == 0 || f.State != leasehold.Leased && f.State != leasehold.Breaking)
 	}
@@ -127,7 +127,7 @@ func (v *view) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
 	sp.holders(r, func(c *Claim) bool {
 		looked++
 		found = picks(f, c)
-		return !found && looked < maxFiltered && v.work.take(lookCost+filterBytes(f, c)/bytesPerLook)
+		return !found && looked < maxFiltered && v.work.take(LookCost+filterBytes(f, c)/bytesPerLook)
 	})
 	// A lease that is over shows in the status as the last one, by its holder.
 	return found || !f.onlyHeld() && !v.collected(sp, r)

@@ -59,7 +59,7 @@ func (v *view) poolUnits(sp *space, r *Resource, q PoolQuery, status *leasehold.
 		status.Units = append(status.Units, shown)
 		return true
 	})
-	v.work.take(len(status.Units) / perUnit)
+	v.work.take(len(status.Units) / PerUnit)
 }
 
 // unitUse shows how a unit is used.
@@ -87,7 +87,7 @@ func (v *view) poolQueue(sp *space, r *Resource, most int, status *leasehold.Poo
 		if len(status.Queue) == most || v.work.spent() {
 			return
 		}
-		v.work.take(leaseCost)
+		v.work.take(LeaseCost)
 		waiter := leasehold.PoolWaiter{Waiter: v.s.waiter(sp, w, len(status.Queue)+1)}
 		if i := len(status.Queue); i < len(forecasts) {
 			waiter.Forecast, waiter.ForecastError = forecasts[i].Forecast, forecasts[i].ForecastError

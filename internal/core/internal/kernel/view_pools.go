@@ -56,7 +56,7 @@ func (v *view) countUnits(sp *space, r *Resource, status *leasehold.PoolStatus) 
 		}
 		return true
 	})
-	v.work.take(status.Total / perUnit)
+	v.work.take(status.Total / PerUnit)
 }
 
 // unitLease shows since when and until when somebody has a unit, and why. After a change of holder it is since the

@@ -41,7 +41,7 @@ func (v *view) Reservations(namespace string, q ReservationQuery) (list []leaseh
 		if !strings.HasPrefix(resource, q.Prefix) || q.Resource != "" && resource != q.Resource {
 			return false
 		}
-		if !v.work.take(leaseCost) && resource != after.Resource {
+		if !v.work.take(LeaseCost) && resource != after.Resource {
 			next = placeText(&reservation.Reservation{Resource: resource, From: math.MinInt64})
 		}
 		return next == ""
@@ -51,7 +51,7 @@ func (v *view) Reservations(namespace string, q ReservationQuery) (list []leaseh
 			switch {
 			case q.After != "" && !after.Before(r):
 				return true
-			case len(list) == q.Most || !v.work.take(leaseCost) && last != q.After:
+			case len(list) == q.Most || !v.work.take(LeaseCost) && last != q.After:
 				next = last
 				return false
 			}
@@ -124,7 +124,7 @@ func (v *view) Series(
 		return nil
 	}
 	sp.reservations.EachSeries("", func(r *reservation.Series) bool {
-		v.work.take(leaseCost)
+		v.work.take(LeaseCost)
 		if show == nil || show(r.Resource, r.Owner) {
 			list = append(list, leasehold.Series{Namespace: namespace, ID: r.ID, Resource: r.Resource,
 				Holder: r.Holder, Reason: r.Reason, Slots: int(r.Slots), Select: r.Select, Rule: r.Rule,

@@ -109,7 +109,7 @@ func (v *view) overlapping(sp *space, path string) (leases []leasehold.Lease) {
 		})
 		return len(leases) < maxHoldersOne
 	})
-	v.work.take(looked/LooksPerUnit + leaseCost*len(leases))
+	v.work.take(looked/LooksPerUnit + LeaseCost*len(leases))
 	return leases
 }
 
@@ -128,7 +128,7 @@ func (v *view) floor(sp *space, c *Claim) leasehold.Token {
 	}
 	if r, _ := sp.resources.Get(c.Resource); r != v.shared.resource {
 		lowest, looked := v.s.lowest(sp, r, maxFloor)
-		v.work.take(looked / perUnit)
+		v.work.take(looked / PerUnit)
 		v.shared = sharing{r, lowest}
 	}
 	return min(v.shared.lowest, c.Token)
@@ -165,7 +165,7 @@ func (v *view) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehol
 		shown.Rests = unit.lease == "" && resting.Contains(unit.Name)
 		status.Units = append(status.Units, shown)
 	}
-	v.work.take(len(status.Units) / perUnit)
+	v.work.take(len(status.Units) / PerUnit)
 	status.Usual = more.Usual.Shown()
 	return status
 }
@@ -188,7 +188,7 @@ func (v *view) showHolders(
 	collected := v.collected(sp, r)
 	newest, looked := status.State, 0
 	sp.holders(r, func(c *Claim) bool {
-		if looked++; !v.work.take(lookCost) && looked > most {
+		if looked++; !v.work.take(LookCost) && looked > most {
 			newest = status.State
 			return false
 		}
@@ -204,7 +204,7 @@ func (v *view) showHolders(
 		}
 		newest = c.state()
 		if len(status.Holders) < most && picks(f, c) {
-			v.work.take(leaseCost)
+			v.work.take(LeaseCost)
 			status.Holders = append(status.Holders, v.lease(sp, c))
 		}
 		return !collected || len(status.Holders) < most && (f.none() || looked < maxFiltered)
@@ -228,10 +228,10 @@ func (v *view) collected(sp *space, r *Resource) bool {
 func (v *view) fits(sp *space, r *Resource, f *Filter) bool {
 	looks := statusCost
 	if !f.none() {
-		looks += lookCost + 2*lookCost*min(r.Sharers(), maxFiltered) // once to find them, once to show them
+		looks += LookCost + 2*LookCost*min(r.Sharers(), maxFiltered) // once to find them, once to show them
 	}
 	if !v.collected(sp, r) {
-		looks += lookCost * r.Sharers()
+		looks += LookCost * r.Sharers()
 	}
 	return v.work.done+looks <= v.work.most
 }
@@ -271,6 +271,6 @@ func (v *view) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter
 		queue = append(queue, waiter)
 		return true
 	})
-	v.work.take(leaseCost*len(queue) + v.s.forecastCost(sp, r))
+	v.work.take(LeaseCost*len(queue) + v.s.forecastCost(sp, r))
 	return queue
 }

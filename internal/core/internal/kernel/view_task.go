@@ -24,7 +24,7 @@ func (v *view) Task(namespace, path string) (task leasehold.Task, ok bool) {
 	if sp == nil || sp.tasks.Get(path) == nil {
 		return task, false
 	}
-	v.work.take(lookCost)
+	v.work.take(LookCost)
 	task = *sp.tasks.Get(path)
 	task.Namespace = namespace
 	return task, true
@@ -48,7 +48,7 @@ func (v *view) Tasks(namespace string, q TaskQuery) (list []leasehold.Task, next
 			next = last
 			return false
 		}
-		v.work.take(lookCost)
+		v.work.take(LookCost)
 		last = task.Path
 		if (q.State == 0 || q.State == task.State) && (q.May == nil || q.May(task.Path)) {
 			shown := *task

@@ -73,7 +73,7 @@ func (t *turn) doWithdrawal() bool {
 		if t.work.spent() {
 			break
 		}
-		t.work.take(lookCost)
+		t.work.take(LookCost)
 		if !t.withdrawNext(&at) {
 			t.withdrawal = nil
 			return true
@@ -97,7 +97,7 @@ func (t *turn) withdrawNext(at *Withdrawal) (more bool) {
 		if next != nil {
 			at.Resource, at.Priority, at.Order = next.Resource, next.Wait.Priority, next.Wait.Order
 			_, looked := t.mayTake(sp, next)
-			t.work.take(looked / perUnit)
+			t.work.take(looked / PerUnit)
 			if t.withdrawn(sp, next) {
 				t.settleClaim(sp, next)
 			}

@@ -24,15 +24,15 @@ const (
 
 // What things cost.
 const (
-	lookCost   = 1  // to look at one thing
+	LookCost   = 1  // to look at one thing
 	beginCost  = 1  // a command
 	grantCost  = 4  // of a lease
-	endCost    = 4  // of a lease or a session
+	EndCost    = 4  // of a lease or a session
 	leaveCost  = 6  // of a waiter, whose queue may be long
 	RecordCost = 2  // to put a record, or to delete one that was bound to a session
 	statusCost = 2  // to show a resource
-	leaseCost  = 2  // to show one that holds it, or waits for it
-	perUnit    = 16 // things that are copied in a unit of work
+	LeaseCost  = 2  // to show one that holds it, or waits for it
+	PerUnit    = 16 // things that are copied in a unit of work
 
 	deletedPerUnit = 3 // records that are deleted in one
 )

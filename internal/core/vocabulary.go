@@ -16,6 +16,7 @@ type Time = timeline.Time
 // The commands, and what comes with them.
 type (
 	Command       = command.Command
+	Verb          = command.Verb
 	Request       = command.Request
 	OpenSession   = command.OpenSession
 	RenewSession  = command.RenewSession

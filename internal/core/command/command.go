@@ -10,6 +10,7 @@ type Command interface {
 	// Doors call it before a command costs a place in the log; Apply calls it again.
 	Validate() error
 
+	number() Number
 	space() string
 	request() Request
 	subject() string

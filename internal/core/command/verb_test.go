@@ -1,0 +1,34 @@
+package command
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Every verb has all that its row says, and every number leads to its row and back.
+func TestEveryVerbHasARow(t *testing.T) {
+	names, types := map[string]bool{}, map[reflect.Type]bool{}
+	for i, v := range Verbs() {
+		if v.Number != Number(i+1) {
+			t.Errorf("%s has number %d and stands at place %d", v.Name, v.Number, i+1)
+		}
+		if v.Name == "" || names[v.Name] {
+			t.Errorf("verb %d has no name of its own: %q", v.Number, v.Name)
+		}
+		names[v.Name] = true
+		made := reflect.TypeOf(v.New())
+		if types[made] {
+			t.Errorf("%s makes a %v, as another verb does", v.Name, made)
+		}
+		types[made] = true
+		if VerbOf(v.New()) != VerbNumbered(v.Number) || VerbOf(v.New()).Name != v.Name {
+			t.Errorf("the verb of a %v is %s, and not %s", made, VerbOf(v.New()).Name, v.Name)
+		}
+		if v.Since < OldestLevel || v.Since > NewestLevel {
+			t.Errorf("%s is there since level %d, which is none", v.Name, v.Since)
+		}
+	}
+	if VerbNumbered(0) != nil || VerbNumbered(Number(len(Verbs())+1)) != nil {
+		t.Error("there is a verb whose number no row has")
+	}
+}

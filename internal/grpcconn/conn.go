@@ -269,8 +269,7 @@ func (c *conn) handleHeader(f *http2.HeadersFrame, part []byte, whole bool) erro
 	case len(c.streams) >= c.server.MaxStreams || c.running >= 2*c.server.MaxStreams:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
 	}
-	c.begin(id, &r, f.StreamEnded())
-	return nil
+	return c.begin(id, &r, f.StreamEnded())
 }
 
 // handleTrailer takes a second header of a stream, which ends what the client sends.
@@ -286,8 +285,8 @@ func (c *conn) handleTrailer(id uint32, end bool) error {
 	return nil
 }
 
-// begin begins a call. mu is held.
-func (c *conn) begin(id uint32, r *request, ended bool) {
+// begin begins a call. The error says that there is no room even to refuse it. mu is held.
+func (c *conn) begin(id uint32, r *request, ended bool) error {
 	s := &Stream{conn: c, id: id, fields: r.fields, window: windowSize, cost: streamCost + r.size}
 	s.beginPlain(r)
 	c.hold(s.cost)
@@ -315,6 +314,10 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 		s.fields = nil
 		c.hold(streamCost - s.cost)
 		s.cost = streamCost
+		if c.exceeds(refusing) != nil {
+			c.hold(-s.cost)
+			return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream}
+		}
 	}
 	if r.timeout > 0 {
 		s.Context, s.cancel = context.WithTimeout(context.Background(), r.timeout)
@@ -331,6 +334,7 @@ func (c *conn) begin(id uint32, r *request, ended bool) {
 	if ended {
 		s.arrived(nil, true)
 	}
+	return nil
 }
 
 // handleData takes a part of what a client sends in a call.

@@ -20,8 +20,11 @@ const (
 	// as many as there are connections, and nobody knows who they are.
 	strangerHeld  = 16 << 10
 	strangersLent = 64 << 20
-	// streamCost is what a call costs beside its header and messages.
-	streamCost = 512
+	// streamCost is what a call costs beside its header and messages: a goroutine, which may have to wait until its
+	// client takes the answer.
+	streamCost = 4 << 10
+	// refusing is how much more there may be of calls that are told that there is too much. Those after them are reset.
+	refusing = 8 << 20
 )
 
 // held is how much a connection has under way. Its mu guards it.
@@ -55,14 +58,17 @@ func (c *conn) budget() *atomic.Int64 {
 }
 
 // tooMuch says that a connection holds more than it may.
-func (c *conn) tooMuch() error {
+func (c *conn) tooMuch() error { return c.exceeds(0) }
+
+// exceeds says that a connection holds more than it may, and so many bytes beyond that.
+func (c *conn) exceeds(beyond int) error {
 	switch {
-	case c.held.bytes > maxHeld:
+	case c.held.bytes > maxHeld+beyond:
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on one connection", maxHeld)
-	case c.lent > 0 && !c.known && c.server.strangers.Load() > strangersLent:
+	case c.lent > 0 && !c.known && c.server.strangers.Load() > int64(strangersLent+beyond):
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes of clients that have not shown who they are "+
 			"are under way", strangersLent)
-	case c.lent > 0 && c.server.lent.Load() > maxLent:
+	case c.lent > 0 && c.server.lent.Load() > int64(maxLent+beyond):
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on all connections", maxLent)
 	}
 	return nil

@@ -91,6 +91,30 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	})
 }
 
+// Requests that are refused cost something, too: each waits until its client takes the answer. Beyond so many of them they
+// are reset.
+func TestRefusalsAreCounted(t *testing.T) {
+	inBubble(t, func(s *site) {
+		s.server.MaxStreams = 1 << 16
+		s.server.strangers.Store(strangersLent) // by others
+		c := s.raw(true)
+		_ = c.WriteSettings(window(0))
+		const calls = 10_000
+		for id := uint32(1); id < 2*calls; id += 2 {
+			c.call(id, false, ":method", "POST", ":scheme", "http", ":path", "/wait")
+		}
+		const most = (strangerHeld + refusing) / streamCost
+		if n := strings.Count(c.came(), "REFUSED_STREAM"); n < calls-most || n == calls {
+			t.Errorf("of %d calls, %d were reset", calls, n)
+		}
+		_ = c.Close()
+		synctest.Wait()
+		if n := s.server.strangers.Load(); n != strangersLent {
+			t.Errorf("%d bytes stay counted", n-strangersLent)
+		}
+	})
+}
+
 // What ends a connection is the last that its client hears.
 func TestLastWord(t *testing.T) {
 	inBubble(t, func(s *site) {

@@ -19,9 +19,8 @@ import (
 const (
 	// plainHeader is how large the header of a plain request may be, as over HTTP/1.1.
 	plainHeader = 16 << 10
-	// plainCost is what a plain request costs beside its header and body: it has a goroutine and a handler from its
-	// beginning.
-	plainCost = 16 << 10
+	// plainCost is what a plain request costs beyond another call: it has a handler from its beginning.
+	plainCost = 12 << 10
 )
 
 // A plain is a request that is not gRPC, and the answer to it: it is the http.ResponseWriter.

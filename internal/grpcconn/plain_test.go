@@ -335,11 +335,11 @@ func TestPlainRequestsAreCounted(t *testing.T) {
 		s.server.MaxStreams = 8192
 		c := s.raw(true)
 		_ = c.WriteSettings()
-		const calls = 4500 // a place each of plainCost, and a little
+		const calls = 4500 // a place each, and a little
 		for id := uint32(1); id < 2*calls; id += 2 {
 			c.call(id, false, ":method", "POST", ":scheme", "http", ":path", "/wait")
 		}
-		if n := strings.Count(c.came(), "HEADERS"); n < calls-strangersLent/plainCost || n > calls/4 {
+		if n := strings.Count(c.came(), "HEADERS"); n < calls-strangersLent/(streamCost+plainCost) || n > calls/4 {
 			t.Errorf("of %d requests, %d were refused", calls, n)
 		}
 		_ = c.Close()

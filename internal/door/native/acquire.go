@@ -8,39 +8,38 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// acquire makes the command of an acquire. One that waits, or may be the second try of one that does, takes longer.
-func (c *call) acquire(body *v1.AcquireRequest) (*core.Acquire, error) {
-	command, err := c.toAcquire(body)
-	if err == nil && (command.Wait > 0 || command.Request != (core.Request{})) {
-		c.instead = func() error { return c.acquireWaiting(command) }
+// acquireLong carries out an acquire that waits, or may be the second try of one that does.
+func (c *call) acquireLong(command *core.Acquire) (bool, error) {
+	if command.Wait == 0 && command.Request == (core.Request{}) {
+		return false, nil
 	}
-	return command, err
+	return true, c.acquireWaiting(command)
 }
 
 // acquired answers an acquire that does not wait.
 func (c *call) acquired(command *core.Acquire, answer core.Answer) error {
 	if answer.Waiter != nil { // an earlier request with the same id waits
-		c.instead = func() error { return c.acquireWaiting(command) }
-		return nil
+		return c.acquireWaiting(command)
 	}
 	return c.granted(command, answer, encode.Grant{Warning: warn(command.TTL)})
 }
 
 // notAcquired takes back what may have been granted to somebody who does not know its id.
 func (c *call) notAcquired(command *core.Acquire, err error) error {
-	if c.nameless(command) && errors.Is(err, leasehold.ErrUndecided) {
-		c.instead = func() error {
-			engine.Withdraw(c.signed(), c.door.backend.Engine(), command)
-			return err
-		}
-		return nil
+	if !c.nameless(command) || !errors.Is(err, leasehold.ErrUndecided) {
+		return err
+	}
+	ctx := c.signed()
+	if c.batched {
+		go engine.Withdraw(ctx, c.door.backend.Engine(), command)
+	} else {
+		engine.Withdraw(ctx, c.door.backend.Engine(), command)
 	}
 	return err
 }
@@ -88,7 +87,7 @@ func (c *call) acquireStaying(command *core.Acquire, try *attempt) error {
 	defer cancel()
 	began := time.Now()
 	answer, err := engine.Acquire(ctx, try, command, !c.made)
-	c.waited, c.instead = try.queued, nil
+	c.waited = try.queued
 	c.within(writeTime)
 	if err != nil {
 		if ended := c.door.backend.Ended(ctx, c.proof, err); ended != nil {
@@ -103,10 +102,7 @@ func (c *call) acquireStaying(command *core.Acquire, try *attempt) error {
 	if try.queued {
 		g.Waited = max(time.Since(began), 1)
 	}
-	if err := c.granted(command, answer, g); err != nil || c.instead == nil {
-		return err
-	}
-	return c.instead()
+	return c.granted(command, answer, g)
 }
 
 // An attempt notices, on the way to the engine, what an acquire that waits came
@@ -120,13 +116,13 @@ type attempt struct {
 
 func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	answer, err := a.Engine.Do(ctx, command)
-	switch command.(type) {
-	case *core.Acquire:
+	if _, acquires := command.(*core.Acquire); acquires {
 		if a.queued = answer.Waiter != nil; a.queued && a.place != nil {
 			a.place <- answer.Waiter
 			a.place = nil
 		}
-	case *core.Release:
+	}
+	if _, releases := command.(*core.Release); releases {
 		a.withdrawn.Store(err == nil || errors.Is(err, leasehold.ErrLost))
 	}
 	return answer, err

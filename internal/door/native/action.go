@@ -20,6 +20,10 @@ type action struct {
 	command func(*call) (core.Command, error)
 	reply   func(*call, core.Command, core.Answer) error
 	failed  func(*call, core.Command, error) error // says what went wrong in other words; nil: it does not
+
+	// longer carries out a request that takes longer than its command, or more than one; false: it does not. Nil: none
+	// does.
+	longer func(*call, core.Command) (bool, error)
 }
 
 // asks makes an action without a body.
@@ -117,6 +121,12 @@ func commandOf[T any, C core.Command](to func(*call, *T) (C, error),
 		}
 		return to(c, body)
 	}
+}
+
+// orLonger adds how a request is carried out that takes longer than its command.
+func orLonger[C core.Command](a action, longer func(*call, C) (bool, error)) action {
+	a.longer = func(c *call, command core.Command) (bool, error) { return longer(c, command.(C)) }
+	return a
 }
 
 // whenFailed says what went wrong in other words.

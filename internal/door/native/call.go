@@ -57,10 +57,10 @@ type call struct {
 	newest    leasehold.Revision // the newest of the namespace when it was read
 	decided   *leasehold.Error   // the last refusal that is in the log
 
-	answer *door.Answer // nil: it is small, or that of RESP
+	released []*core.Release // what is released with one request, if that is more than one lease
+	batched  bool            // the command is one of a batch, in whose answers nobody may wait
 
-	// instead is what the request takes instead of its command, or after it, if that may take long.
-	instead func() error
+	answer *door.Answer // nil: it is small, or that of RESP
 }
 
 // origin is where the request comes from. The address is that of the connection: what a
@@ -83,15 +83,16 @@ func (c *call) run(a *action) error {
 		return a.serve(c)
 	}
 	command, err := a.command(c)
-	if err == nil && c.instead == nil {
-		var answer core.Answer
-		answer, err = c.do(command)
-		err = c.answered(a, command, answer, err)
+	if err != nil {
+		return err
 	}
-	if err == nil && c.instead != nil {
-		err = c.instead()
+	if a.longer != nil {
+		if done, err := a.longer(c, command); done {
+			return err
+		}
 	}
-	return err
+	answer, err := c.do(command)
+	return c.answered(a, command, answer, err)
 }
 
 // answered replies to what became of the command of a request.

@@ -12,8 +12,7 @@ import (
 
 func (c *call) renewed(_ *core.Renew, answer core.Answer) error {
 	if w := answer.Waiter; w != nil {
-		c.instead = func() error { return c.stillWaits(w) }
-		return nil
+		return c.stillWaits(w)
 	}
 	return c.sendLease(answer, encode.Grant{})
 }
@@ -35,9 +34,13 @@ func (c *call) stillWaits(w *leasehold.Waiter) error {
 // writes to the log, too few to crowd out others.
 const atOnce = 64
 
-// releaseMany carries out releases that are independent of each other. What has ended
+// releaseMany carries out a request to release several leases, independently of each other. What has ended
 // already is what was asked for. The first error, in their order, speaks for all.
-func (c *call) releaseMany(commands []*core.Release) error {
+func (c *call) releaseMany(_ *core.Release) (bool, error) {
+	commands := c.released
+	if commands == nil {
+		return false, nil
+	}
 	failures := make([]error, len(commands))
 	next := make(chan int)
 	ctx := c.signed()
@@ -58,10 +61,10 @@ func (c *call) releaseMany(commands []*core.Release) error {
 	wg.Wait()
 	if err := firstError(failures...); err != nil {
 		c.noteDecided(err)
-		return err
+		return true, err
 	}
 	c.nothing()
-	return nil
+	return true, nil
 }
 
 func (c *call) broken(_ *core.Break, answer core.Answer) error {

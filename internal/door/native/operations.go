@@ -49,9 +49,10 @@ const (
 // operations is the whole of /v1/. openapi.yaml lists the same.
 var operations = []operation{
 	{"acquire", "POST", "/v1/acquire", "", "ACQUIRE resource",
-		whenFailed(doesWith((*call).acquire, (*call).acquired), (*call).notAcquired)},
+		orLonger(whenFailed(doesWith((*call).toAcquire, (*call).acquired), (*call).notAcquired), (*call).acquireLong)},
 	{"renew", "POST", "/v1/renew", "", "RENEW id", doesWith((*call).toRenew, (*call).renewed)},
-	{"release", "POST", "/v1/release", "", "RELEASE id+", doesWith((*call).toRelease, doNothingMore)},
+	{"release", "POST", "/v1/release", "", "RELEASE id+",
+		orLonger(doesWith((*call).toRelease, doNothingMore), (*call).releaseMany)},
 	{"change", "POST", "/v1/change", "", "CHANGE id", doesWith((*call).toChange, tellLease)},
 	{"break", "POST", "/v1/break", "", "BREAK id?", doesWith((*call).toBreak, (*call).broken)},
 	{"move", "POST", "/v1/move", "", "MOVE id", doesWith((*call).toMove, (*call).moved)},

@@ -196,6 +196,7 @@ func beginRESP(o *respOperation, sc *server.Call) {
 	c := callOf(sc)
 	c.err = c.open(sc.Conn.State.(*respConn), o, sc.Args, nil)
 	if c.err == nil {
+		c.batched = true
 		c.command, c.err = o.command(&c.call)
 	}
 	if c.err != nil {
@@ -227,35 +228,16 @@ func answerRESP(sc *server.Call, w *resp.Writer) {
 	if c.command != nil {
 		c.noteDecided(err)
 		err = c.answered(&c.operation.action, c.command, c.answer, err)
-		if err == nil && c.instead != nil {
-			err = c.takeBack()
-		}
 	}
 	c.finish(err)
 }
 
 // waiter returns the place in a queue of somebody who asked without waiting, and has only that.
 func (c *respCall) waiter() *leasehold.Waiter {
-	switch c.command.(type) {
-	case *core.Renew, *core.Acquire:
-		if c.err == nil {
-			return c.answer.Waiter
-		}
+	if c.err != nil || c.operation.name != "acquire" && c.operation.name != "renew" {
+		return nil
 	}
-	return nil
-}
-
-// takeBack takes back what may have been granted to somebody who cannot know it, and keeps nobody waiting for that.
-func (c *respCall) takeBack() error {
-	command, ok := c.command.(*core.Acquire)
-	if !ok {
-		return c.err
-	}
-	go engine.Withdraw(context.WithoutCancel(c.ctx), c.door.backend.Engine(), command)
-	if c.err == nil {
-		return engine.Undecided("the caller left before " + command.Resource + " was granted")
-	}
-	return c.err
+	return c.answer.Waiter
 }
 
 // account counts the request.

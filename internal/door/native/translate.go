@@ -178,7 +178,7 @@ func (c *call) toRelease(r *v1.ReleaseRequest) (*core.Release, error) {
 			return nil, err
 		}
 	}
-	c.instead = func() error { return c.releaseMany(commands) }
+	c.released = commands
 	return commands[0], nil
 }
 

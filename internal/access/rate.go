@@ -23,22 +23,13 @@ func (g *Guard) admit(ctx context.Context, p *policy.Policy, c core.Command) err
 	case asker == &policy.System || engine.Waits(ctx):
 		return nil
 	}
-	key := bucketKey{whose: asker.Principal, keeps: keepsOrEnds(c)}
+	// Renewals and releases have a budget of their own: a flood of acquires must not cost a holder its lease.
+	key := bucketKey{whose: asker.Principal, keeps: c != nil && core.KeepsOrEnds(c)}
 	if err := g.rates.admit(p.QuotaOfPrincipal(asker.Principal), key); err != nil || c == nil {
 		return err
 	}
 	key.whose, key.space = command.NamespaceOf(c), true
 	return g.rates.admit(p.QuotaOfNamespace(key.whose), key)
-}
-
-// keepsOrEnds reports whether a holder keeps what it has by a command, or gives it back. These have a budget of their
-// own: a flood of acquires must not cost a holder its lease.
-func keepsOrEnds(c core.Command) bool {
-	switch c.(type) {
-	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
-		return true
-	}
-	return false
 }
 
 // rates has a bucket for each principal and namespace that has a quota and asked lately. Those who did not ask for a

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // The projection from the log to the journal. The lines of an entry, and their numbers, follow
@@ -44,13 +45,11 @@ func (e *Entry) refuses() bool {
 // mayBeOperation reports whether a command can be an operation although it makes no event, since it is
 // about no resource, or none but that of an alarm.
 func mayBeOperation(c core.Command) bool {
-	switch c := c.(type) {
-	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm, *core.RaiseTokens:
-		return true
-	case *core.ChangeAccess:
-		return len(c.Used) == 0
+	if change, ok := c.(*core.ChangeAccess); ok {
+		return len(change.Used) == 0
 	}
-	return false
+	_, alarm := c.(*core.AcknowledgeAlarm)
+	return alarm || command.VerbOf(c).Class == command.Governs
 }
 
 func (e *Entry) isOperation(i int) bool {
@@ -60,13 +59,7 @@ func (e *Entry) isOperation(i int) bool {
 
 // refusalsCount reports whether the refusal of a command is kept. Renewals are signs of life,
 // not operations: that one came too late shows in the end of its lease.
-func refusalsCount(c core.Command) bool {
-	switch c.(type) {
-	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
-		return false
-	}
-	return true
-}
+func refusalsCount(c core.Command) bool { return !command.IsRoutine(c) }
 
 // A projector turns entries into lines: those of operations and holds, or those of refusals. The two
 // journals have one each, and both number the lines of an entry alike.
@@ -144,7 +137,7 @@ func brief(text string) string {
 // holder that polls for a resource would otherwise fill the journal with its polling, and push
 // out what others did.
 func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
-	namespace, resource, holder, ok := wanted(c)
+	resource, holder, ok := command.Wants(c)
 	if !ok || refusal.Code != leasehold.Held {
 		return false
 	}
@@ -152,20 +145,7 @@ func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
 	if refusal.Lease != nil {
 		token = refusal.Lease.Token
 	}
-	return p.askedBefore(token, namespace, resource, holder)
-}
-
-// wanted returns the resource that a command asks for, and for whom; false if it asks for none.
-func wanted(c core.Command) (namespace, resource, holder string, ok bool) {
-	switch c := c.(type) {
-	case *core.Acquire:
-		return c.Namespace, c.Resource, c.Holder, true
-	case *core.PutRecord:
-		if c.Link != nil {
-			return c.Namespace, c.Link.Resource, c.Link.Holder, true
-		}
-	}
-	return "", "", "", false
+	return p.askedBefore(token, command.NamespaceOf(c), resource, holder)
 }
 
 // refusedBefore is saidBefore for a refusal by a door.
@@ -238,7 +218,7 @@ func (d *operations) begin(i int, c core.Command) {
 		d.asker.Actor = d.asked.Actor
 	}
 	_, tick := c.(*core.Tick)
-	d.own, d.ids, d.ended, d.leaver = !tick, named(d.ids[:0], c), d.ended[:0], ""
+	d.own, d.ids, d.ended, d.leaver = !tick, command.AppendLeases(d.ids[:0], c), d.ended[:0], ""
 	for _, e := range d.entry.Result.Of(i) {
 		switch {
 		case e.Kind == leasehold.Left && d.names(e.ID):
@@ -247,45 +227,6 @@ func (d *operations) begin(i int, c core.Command) {
 			d.ended = append(d.ended, e.Previous.Lease)
 		}
 	}
-}
-
-// named lists the leases that a command names.
-func named(ids []string, c core.Command) []string {
-	switch c := c.(type) {
-	case *core.Acquire:
-		ids = append(ids, c.ID)
-		for i := range c.Also {
-			ids = append(ids, c.Also[i].ID)
-		}
-	case *core.Release:
-		ids = append(ids, c.ID)
-	case *core.PutRecord:
-		if c.Link != nil {
-			ids = append(ids, c.Link.ID)
-		}
-	case *core.Txn:
-		for _, ops := range [][]core.Op{c.Then, c.Else} {
-			for i := range ops {
-				ids = namedBy(ids, &ops[i])
-			}
-		}
-	}
-	return ids
-}
-
-// namedBy lists the leases that an operation names.
-func namedBy(ids []string, o *core.Op) []string {
-	ids = append(ids, o.ID)
-	if o.Acquire != nil {
-		ids = named(ids, o.Acquire)
-	}
-	if o.Link != nil {
-		ids = append(ids, o.Link.ID)
-	}
-	if o.Txn != nil {
-		ids = named(ids, o.Txn)
-	}
-	return ids
 }
 
 func (d *operations) names(id string) bool { return slices.Contains(d.ids, id) }

@@ -1,12 +1,6 @@
 package audit
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core"
-)
+import "github.com/leasehold/leasehold"
 
 // What reservations set off is due to the calendar, whatever command happened to be the first after their moment.
 
@@ -38,21 +32,4 @@ func (d *operations) reservationVerb(e *leasehold.Event) string {
 		return "cancel-reservation"
 	}
 	return d.asked.Verb
-}
-
-// describeReservation is describe for what is done to reservations. That a server plans more of a series is nobody's
-// operation: its events tell.
-func describeReservation(c core.Command) Line {
-	switch c := c.(type) {
-	case *core.Reserve:
-		if c.Extends() {
-			return Line{}
-		}
-		return Line{Verb: "reserve", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Holder: c.Holder,
-			Reason: c.Reason, Actor: c.Holder}
-	case *core.CancelReservation:
-		return Line{Verb: "cancel-reservation", Namespace: c.Namespace, ID: c.ID, Reason: c.Reason, By: c.By,
-			Actor: c.By}
-	}
-	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
 }

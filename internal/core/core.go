@@ -14,6 +14,7 @@ import (
 	"iter"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
@@ -118,7 +119,10 @@ func NewPattern(text string) Pattern { return kernel.NewPattern(text) }
 func KindName(labels leasehold.Labels, holder string) string { return kernel.KindName(labels, holder) }
 
 // LargeOf returns the large values that a command would name.
-func LargeOf(c Command) []leasehold.Large { return kernel.LargeOf(c) }
+func LargeOf(c Command) []leasehold.Large { return command.LargeOf(c) }
+
+// KeepsOrEnds reports whether a holder keeps what it has by a command, or gives it back.
+func KeepsOrEnds(c Command) bool { return command.KeepsOrEnds(c) }
 
 // Crowded reports whether something was refused because records are being collected: a moment later it is possible.
 func Crowded(err error) bool { return kernel.Crowded(err) }

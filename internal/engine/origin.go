@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 type originKey struct{}
@@ -19,13 +20,7 @@ func WithOrigin(ctx context.Context, o leasehold.Origin) context.Context {
 
 // HasOrigin tells the commands whose origin is kept. Renewals are by far the most, and
 // nobody asks later who sent them.
-func HasOrigin(c core.Command) bool {
-	switch c.(type) {
-	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
-		return false
-	}
-	return true
-}
+func HasOrigin(c core.Command) bool { return !command.IsRoutine(c) }
 
 // OriginOf returns where a command comes from, and what is wrong with that. It is not
 // cut to size: an audit that names half of somebody names somebody else.

@@ -35,70 +35,79 @@ func details(c Command) []any {
 	if own, ok := c.(interface{ details() []any }); ok {
 		return own.details()
 	}
-	switch c := c.(type) {
-	case *OpenSession:
-		return list(c.TTL)
-	case *Acquire:
-		all := append(resources(c.Items()),
-			list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
-		if c.MayExpire {
-			all = append(all, list(c.MayExpire)...)
-		}
-		if c.Reservation != "" {
-			all = append(all, list(c.Reservation)...)
-		}
-		return append(all, c.selected()...)
-	case *CloseSession:
-		if c.Abandon {
-			return list(c.Abandon)
-		}
-	case *Release:
-		return list(c.Session, c.Withdraw)
-	case *Change:
-		all := list(c.Holder, c.NewID, c.Foreign)
-		if c.About != nil {
-			all = append(all, list(c.About.Holder)...)
-		}
-		return all
-	case *Break:
-		if c.All || c.Waiting {
-			return list(c.Token, c.Period, c.Remains, c.All, c.Waiting)
-		}
-		return list(c.Token, c.Period, c.Remains)
-	case *Move:
-		return list(c.Priority)
-	case *Ask:
-		return list(c.Message)
-	case *Acknowledge:
-		return list(c.Token)
-	case *AcknowledgeAlarm:
-		return list(c.Kind, c.ID, c.Order)
-	case *Define:
-		if c.IsChange() {
-			return append(defined(&c.Definition), list(c.Fields, c.KeepSlots, c.IfRevision)...)
-		}
-		return defined(&c.Definition)
-	case *FinishTask:
-		return list(c.Token, c.Failed, c.Result)
-	case *ReportUse:
-		return list(c.Host, c.Units)
-	case *PutRecord:
-		all := append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
-			c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
-		if c.KeepLink {
-			all = append(all, list(c.KeepLink)...)
-		}
-		return append(all, c.Link.details()...)
-	case *DeleteRecord:
-		return list(c.To, c.IfRevision, c.Fence.Lease, c.Fence.Token)
-	case *Txn:
-		return append(append(comparisons(c.If), operations(c.Then)...), operations(c.Else)...)
-	}
 	return nil
 }
 
 // Fields are written out one by one, and not by printing whole structs: a field that is added
 // to a type must not change the subject that servers which do not know it would write.
+
+func (c *OpenSession) details() []any { return list(c.TTL) }
+
+func (c *CloseSession) details() []any {
+	if c.Abandon {
+		return list(c.Abandon)
+	}
+	return nil
+}
+
+func (c *Acquire) details() []any {
+	all := append(resources(c.Items()),
+		list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
+	if c.MayExpire {
+		all = append(all, list(c.MayExpire)...)
+	}
+	if c.Reservation != "" {
+		all = append(all, list(c.Reservation)...)
+	}
+	return append(all, c.selected()...)
+}
+
+func (c *Release) details() []any { return list(c.Session, c.Withdraw) }
+
+func (c *Change) details() []any {
+	all := list(c.Holder, c.NewID, c.Foreign)
+	if c.About != nil {
+		all = append(all, list(c.About.Holder)...)
+	}
+	return all
+}
+
+func (c *Break) details() []any {
+	if c.All || c.Waiting {
+		return list(c.Token, c.Period, c.Remains, c.All, c.Waiting)
+	}
+	return list(c.Token, c.Period, c.Remains)
+}
+
+func (c *Move) details() []any             { return list(c.Priority) }
+func (c *Ask) details() []any              { return list(c.Message) }
+func (c *Acknowledge) details() []any      { return list(c.Token) }
+func (c *AcknowledgeAlarm) details() []any { return list(c.Kind, c.ID, c.Order) }
+
+func (c *Define) details() []any {
+	if c.IsChange() {
+		return append(defined(&c.Definition), list(c.Fields, c.KeepSlots, c.IfRevision)...)
+	}
+	return defined(&c.Definition)
+}
+
+func (c *FinishTask) details() []any { return list(c.Token, c.Failed, c.Result) }
+func (c *ReportUse) details() []any  { return list(c.Host, c.Units) }
+
+func (c *PutRecord) details() []any {
+	all := append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
+		c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
+	if c.KeepLink {
+		all = append(all, list(c.KeepLink)...)
+	}
+	return append(all, c.Link.details()...)
+}
+
+func (c *DeleteRecord) details() []any { return list(c.To, c.IfRevision, c.Fence.Lease, c.Fence.Token) }
+
+func (c *Txn) details() []any {
+	return append(append(comparisons(c.If), operations(c.Then)...), operations(c.Else)...)
+}
 
 func resources(items []Item) (all []any) {
 	for _, item := range items {
@@ -175,14 +184,14 @@ func operations(ops []Op) []any {
 			o.From, o.Keep, o.ID)...)
 		all = append(all, kept(o.Large)...)
 		if o.Acquire != nil {
-			all = append(all, details(o.Acquire)...)
+			all = append(all, o.Acquire.details()...)
 		}
 		if o.IsNew() {
 			all = append(all, list(o.KeepLink, o.KeepValue, o.KeepSession, o.Before)...)
 			all = append(all, o.Link.details()...)
 		}
 		if o.Txn != nil {
-			all = append(all, details(o.Txn)...)
+			all = append(all, o.Txn.details()...)
 		}
 	}
 	return all

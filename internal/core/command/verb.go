@@ -1,11 +1,16 @@
 package command
 
+import "github.com/leasehold/leasehold/internal/core/access"
+
 // A Verb is one kind of command: a row of the table of all that can be asked of a state.
 type Verb struct {
 	Number Number
 	Name   string // as the journal has it, where it notes the verb
 	New    func() Command
-	Since  Level // the first level that has it
+	Since  Level       // the first level that has it
+	Class  Class       // of nearly all of its commands: see ClassOf
+	Right  access.Verb // what a caller has to be allowed; 0: it depends on what the command names
+	Quiet  string      // why the journal has no line of it by itself; empty: its note is one
 }
 
 // A Number stands for a verb in the log, once and for ever.
@@ -45,38 +50,41 @@ const (
 	cancelReservation Number = 30
 )
 
+// What a row says is plain data; what needs the fields of a command is a method of it.
 var verbs = [...]Verb{
-	{openSession, "open-session", func() Command { return new(OpenSession) }, Level1},
-	{renewSession, "renew-session", func() Command { return new(RenewSession) }, Level1},
-	{closeSession, "close-session", func() Command { return new(CloseSession) }, Level1},
-	{acquire, "acquire", func() Command { return new(Acquire) }, Level1},
-	{renew, "renew", func() Command { return new(Renew) }, Level1},
-	{release, "release", func() Command { return new(Release) }, Level1},
-	{change, "change", func() Command { return new(Change) }, Level1},
-	{breakLease, "break", func() Command { return new(Break) }, Level1},
-	{tick, "tick", func() Command { return new(Tick) }, Level1},
-	{lead, "lead", func() Command { return new(Lead) }, Level1},
-	{putRecord, "put-record", func() Command { return new(PutRecord) }, Level1},
-	{deleteRecord, "delete-record", func() Command { return new(DeleteRecord) }, Level1},
-	{txn, "txn", func() Command { return new(Txn) }, Level1},
-	{ask, "ask", func() Command { return new(Ask) }, Level1},
-	{move, "move", func() Command { return new(Move) }, Level1},
-	{define, "define", func() Command { return new(Define) }, Level1},
-	{undefine, "undefine", func() Command { return new(Undefine) }, Level1},
-	{acknowledge, "acknowledge", func() Command { return new(Acknowledge) }, Level1},
-	{setCaps, "set-limits", func() Command { return new(SetCaps) }, Level1},
-	{endQuarantine, "end-quarantine", func() Command { return new(EndQuarantine) }, Level1},
-	{acknowledgeAlarm, "acknowledge-alarm", func() Command { return new(AcknowledgeAlarm) }, Level1},
-	{raiseTokens, "raise-tokens", func() Command { return new(RaiseTokens) }, Level1},
-	{changeAccess, "change-access", func() Command { return new(ChangeAccess) }, Level1},
-	{setUnits, "set-units", func() Command { return new(SetUnits) }, Level1},
-	{drain, "drain", func() Command { return new(Drain) }, Level1},
-	{reportUse, "report-use", func() Command { return new(ReportUse) }, Level1},
-	{putTask, "put-task", func() Command { return new(PutTask) }, Level1},
-	{finishTask, "finish-task", func() Command { return new(FinishTask) }, Level1},
-	{reserve, "reserve", func() Command { return new(Reserve) }, Level1},
-	{cancelReservation, "cancel-reservation", func() Command { return new(CancelReservation) }, Level1},
+	{openSession, "open-session", fresh[OpenSession], Level1, Adds, 0, ""},
+	{renewSession, "renew-session", fresh[RenewSession], Level1, Keeps, access.Renew, "its session goes on"},
+	{closeSession, "close-session", fresh[CloseSession], Level1, Ends, access.Release, ""},
+	{acquire, "acquire", fresh[Acquire], Level1, Adds, 0, ""},
+	{renew, "renew", fresh[Renew], Level1, Keeps, access.Renew, "its lease goes on"},
+	{release, "release", fresh[Release], Level1, Ends, access.Release, ""},
+	{change, "change", fresh[Change], Level1, Alters, access.Change, ""},
+	{breakLease, "break", fresh[Break], Level1, Alters, access.Break, ""},
+	{tick, "tick", fresh[Tick], Level1, Internal, 0, "its events tell what time ended"},
+	{lead, "lead", fresh[Lead], Level1, Internal, 0, "it is of the servers alone"},
+	{putRecord, "put-record", fresh[PutRecord], Level1, Adds, access.RecordWrite, ""},
+	{deleteRecord, "delete-record", fresh[DeleteRecord], Level1, Alters, access.RecordWrite, ""},
+	{txn, "txn", fresh[Txn], Level1, Adds, 0, ""},
+	{ask, "ask", fresh[Ask], Level1, Alters, access.Ask, ""},
+	{move, "move", fresh[Move], Level1, Alters, access.Move, ""},
+	{define, "define", fresh[Define], Level1, Adds, access.Define, ""},
+	{undefine, "undefine", fresh[Undefine], Level1, Alters, access.Define, ""},
+	{acknowledge, "acknowledge", fresh[Acknowledge], Level1, Alters, access.Acknowledge, ""},
+	{setCaps, "set-limits", fresh[SetCaps], Level1, Governs, access.Admin, ""},
+	{endQuarantine, "end-quarantine", fresh[EndQuarantine], Level1, Governs, access.Admin, ""},
+	{acknowledgeAlarm, "acknowledge-alarm", fresh[AcknowledgeAlarm], Level1, Alters, access.Acknowledge, ""},
+	{raiseTokens, "raise-tokens", fresh[RaiseTokens], Level1, Governs, access.Admin, ""},
+	{changeAccess, "change-access", fresh[ChangeAccess], Level1, Alters, access.Admin, ""},
+	{setUnits, "set-units", fresh[SetUnits], Level1, Alters, access.Define, ""},
+	{drain, "drain", fresh[Drain], Level1, Alters, access.Define, ""},
+	{reportUse, "report-use", fresh[ReportUse], Level1, Alters, access.Define, "the end of a hold tells its use"},
+	{putTask, "put-task", fresh[PutTask], Level1, Adds, access.RecordWrite, ""},
+	{finishTask, "finish-task", fresh[FinishTask], Level1, Ends, access.Release, ""},
+	{reserve, "reserve", fresh[Reserve], Level1, Adds, 0, ""},
+	{cancelReservation, "cancel-reservation", fresh[CancelReservation], Level1, Alters, 0, ""},
 }
+
+func fresh[T any]() Command { return any(new(T)).(Command) }
 
 // Verbs returns the rows of all verbs, by their numbers.
 func Verbs() []Verb { return verbs[:] }

@@ -27,6 +27,12 @@ func TestEveryVerbHasARow(t *testing.T) {
 		if v.Since < OldestLevel || v.Since > NewestLevel {
 			t.Errorf("%s is there since level %d, which is none", v.Name, v.Since)
 		}
+		if v.Class < Adds || v.Class > Internal {
+			t.Errorf("%s has no class", v.Name)
+		}
+		if _, ok := v.New().(noted); ok == (v.Quiet != "") {
+			t.Errorf("%s has to have a note for the journal, or a reason why it has none", v.Name)
+		}
 	}
 	if VerbNumbered(0) != nil || VerbNumbered(Number(len(Verbs())+1)) != nil {
 		t.Error("there is a verb whose number no row has")

@@ -39,7 +39,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		e.values.LetAll(larges)
 		done <- result{a, err}
 	}
-	if err := e.enqueueCall(call, keepsOrEnds(command)); err != nil {
+	if err := e.enqueueCall(call, core.KeepsOrEnds(command)); err != nil {
 		e.values.LetAll(larges)
 		return core.Answer{}, err
 	}
@@ -115,7 +115,7 @@ func (e *Engine) submission(into []byte, s *engine.Submission) (call replica.Cal
 		return call, err
 	}
 	call.Done = s.Done
-	return call, e.enter(len(call.Bytes), keepsOrEnds(s.Command))
+	return call, e.enter(len(call.Bytes), core.KeepsOrEnds(s.Command))
 }
 
 // check refuses a command that needs no log for that: it costs the cluster nothing.
@@ -189,17 +189,6 @@ func (e *Engine) leaderIsFull() bool {
 		return e.network.isFull(leader)
 	}
 	return e.disk.Full()
-}
-
-// keepsOrEnds reports whether a holder keeps what it has by a command, or gives it back.
-func keepsOrEnds(command core.Command) bool {
-	switch c := command.(type) {
-	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession, *core.FinishTask:
-		return true
-	case *core.PutRecord:
-		return c.Renews()
-	}
-	return false
 }
 
 // Read calls fn with a state that has everything that was answered before.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
@@ -389,20 +389,4 @@ func (r *room) Applied(bytes int) { r.added.Add(int64(bytes)) }
 
 // NeedsRoom reports whether a command adds to what is on the disk of each server for longer
 // than a snapshot takes to clear.
-func NeedsRoom(command core.Command) bool {
-	switch c := command.(type) {
-	case *core.Acquire, *core.OpenSession, *core.PutTask, *core.Reserve, *core.Define:
-		return true
-	case *core.Txn:
-		return slices.ContainsFunc(c.Then, adds) || slices.ContainsFunc(c.Else, adds)
-	case *core.PutRecord:
-		return !c.Renews()
-	}
-	return false
-}
-
-// adds reports whether an operation of a transaction adds something: deletions and releases go on when a disk is full,
-// whichever way they come.
-func adds(o core.Op) bool {
-	return o.Do == core.Put || o.Do == core.AcquireLease || o.Do == core.Nested && NeedsRoom(o.Txn)
-}
+func NeedsRoom(c core.Command) bool { return command.ClassOf(c) == command.Adds }

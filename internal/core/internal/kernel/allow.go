@@ -19,8 +19,7 @@ import (
 // allow refuses a command that the asker may not give, and reports whether it did.
 func (t *turn) allow(c Command) (Answer, bool) {
 	t.permit = nil
-	switch c.(type) {
-	case *Tick, *Lead:
+	if command.VerbOf(c).Class == command.Internal {
 		return Answer{}, false
 	}
 	if t.permit = t.judge().Permit(t.asker); t.permit == nil {
@@ -82,30 +81,31 @@ func (t *turn) unproven() *leasehold.Error {
 
 // allowCommand has a rule for each kind of command. What has none is denied.
 func (t *turn) allowCommand(c Command) *leasehold.Error {
+	right := command.VerbOf(c).Right
 	switch c := c.(type) {
 	case *OpenSession:
 		return t.allowOpen(c)
 	case *RenewSession:
-		return t.allowSession(access.Renew, c.Namespace, c.ID)
+		return t.allowSession(right, c.Namespace, c.ID)
 	case *CloseSession:
-		return t.allowSession(access.Release, c.Namespace, c.ID)
+		return t.allowSession(right, c.Namespace, c.ID)
 	case *Acquire:
 		return t.allowAcquire(c)
 	case *Renew:
-		return t.allowClaim(access.Renew, c.Namespace, c.ID)
+		return t.allowClaim(right, c.Namespace, c.ID)
 	case *Release:
-		return t.allowClaim(access.Release, c.Namespace, c.ID)
+		return t.allowClaim(right, c.Namespace, c.ID)
 	case *Change:
 		return t.allowChange(c)
 	case *Break:
 		if c.ID != "" {
-			return t.allowClaim(access.Break, c.Namespace, c.ID)
+			return t.allowClaim(right, c.Namespace, c.ID)
 		}
-		return t.allowPath(access.Break, c.Namespace, c.Resource)
+		return t.allowPath(right, c.Namespace, c.Resource)
 	case *Ask:
-		return t.allowPath(access.Ask, c.Namespace, c.Resource)
+		return t.allowPath(right, c.Namespace, c.Resource)
 	case *Move:
-		return t.allowClaim(access.Move, c.Namespace, c.ID)
+		return t.allowClaim(right, c.Namespace, c.ID)
 	case *PutRecord:
 		return t.allowPut(c)
 	case *DeleteRecord:
@@ -121,9 +121,9 @@ func (t *turn) allowCommand(c Command) *leasehold.Error {
 	case *Drain:
 		return t.allowDefine(c.Namespace, c.Resource)
 	case *PutTask:
-		return t.allowRecord(access.RecordWrite, c.Namespace, c.Path)
+		return t.allowRecord(right, c.Namespace, c.Path)
 	case *FinishTask:
-		return t.allowClaim(access.Release, c.Namespace, c.ID)
+		return t.allowClaim(right, c.Namespace, c.ID)
 	case *ReportUse:
 		return t.allowDefine(c.Namespace, c.Resource)
 	case *Reserve:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // An answer that was remembered tells what its asker could see then. Given again, it tells what the asker may see now.
@@ -56,17 +57,7 @@ func (l *look) heldScreened(sp *space, a Answer) Answer {
 
 // knowsWhy reports whether the asker may see all holders that a refusal of a command can name.
 func (l *look) knowsWhy(sp *space, c Command) bool {
-	path, id := "", ""
-	switch c := c.(type) {
-	case *Break:
-		path, id = c.Resource, c.ID
-	case *PutRecord:
-		id = c.Fence.Lease
-	case *DeleteRecord:
-		id = c.Fence.Lease
-	case *Define:
-		path = c.Definition.Path
-	}
+	path, id := command.Refusable(c)
 	if id != "" {
 		path, _, _ = l.claimOwner(sp.name, id)
 	}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // Nothing that is asked of a state may hold it for long, whatever is in it: everybody else
@@ -67,20 +68,14 @@ func (s *State) Work() int { return s.last.budget.done }
 // readers lets others in between.
 func (v *view) Work() int { return v.work.done }
 
-// refuseOverBudget refuses a command that has not begun when the budget of its entry is spent; nil if it
-// may begin. Renewals, releases and the closing of sessions are missing here on purpose: to
-// refuse a renewal would cost somebody a lease, and the others make room.
+// refuseOverBudget refuses a command that has not begun when the budget of its entry is spent; nil if it may begin.
+// What keeps or ends a lease always may: to refuse a renewal would cost somebody a lease, and the others make room.
 func (l *look) refuseOverBudget(c Command) *leasehold.Error {
 	if !l.work.spent() {
 		return nil
 	}
-	if put, ok := c.(*PutRecord); ok && put.Renews() {
-		return nil
-	}
-	switch c.(type) {
-	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *AcknowledgeAlarm, *OpenSession, *PutRecord,
-		*DeleteRecord, *Txn, *Define, *Undefine, *SetUnits, *Drain, *ReportUse, *PutTask, *Reserve,
-		*CancelReservation, *ChangeAccess:
+	switch command.ClassOf(c) {
+	case command.Adds, command.Alters:
 		return tooMuchAtOnce()
 	}
 	return nil

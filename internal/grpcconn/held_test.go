@@ -91,8 +91,8 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	})
 }
 
-// Requests that are refused cost something, too: each waits until its client takes the answer. Beyond so many of them they
-// are reset.
+// Requests that are refused cost something, too: each waits until its client takes the answer. Beyond so many of them
+// they are reset.
 func TestRefusalsAreCounted(t *testing.T) {
 	inBubble(t, func(s *site) {
 		s.server.MaxStreams = 1 << 16

@@ -66,6 +66,7 @@ type Host struct {
 	underWay *underWay
 
 	strangers limit.Budget // places of requests on connections on which nothing was proven
+	refused   limit.Budget // of those for which there is none, until that is told
 
 	intake *intake // for the HTTP server; nil: it takes connections from the gate
 }
@@ -85,7 +86,7 @@ func NewHost(c Config) *Host {
 		c.State.Open()
 	}
 	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway), underWay: newUnderWay(),
-		strangers: newStrangers()}
+		strangers: newStrangers(maxStrange), refused: newStrangers(maxRefused)}
 	h.refuse = h.firstRefuse()
 	h.handler = h.mount()
 	// Not before it is needed: the door may count and log what it refuses.

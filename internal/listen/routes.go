@@ -80,17 +80,22 @@ const otherSite = "a page of another site may not ask this: send the request fro
 
 // ServeHTTP answers one request.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c := Carrier(r); r.ProtoMajor >= 2 && c != nil {
+	if r.ProtoMajor < 2 {
+		h.answer(w, r)
+		return
+	}
+	if c := Carrier(r); c != nil {
 		if !h.ask(c) {
-			h.refuse(w, r, errStrangers)
+			h.refuseStranger(w, r, c)
 			return
 		}
 		defer h.answered(c)
 	}
 	h.answer(w, r)
-	if r.ProtoMajor >= 2 {
-		h.waitAfter(r)
+	if c := Carrier(r); c != nil && !c.stranger.known.Load() {
+		awaitTaken(w)
 	}
+	h.waitAfter(r)
 }
 
 // answer hands a request to its door.

@@ -14,10 +14,11 @@ import (
 // Over HTTP/1.1 each has a connection of its own.
 const maxStrange = 4096
 
-// newStrangers returns the places of such requests. Clients are networks of addresses.
-func newStrangers() limit.Budget {
-	return limit.Budget{Most: maxStrange, Alone: maxStrange / 4 * alone}
-}
+// maxRefused is how many more may be told that there is no place.
+const maxRefused = maxStrange / 4
+
+// newStrangers returns so many places of such requests. Clients are networks of addresses.
+func newStrangers(most int) limit.Budget { return limit.Budget{Most: most, Alone: most / 4 * alone} }
 
 // A stranger is what a connection has of these places, until something is proven on it.
 type stranger struct {
@@ -52,6 +53,26 @@ func (h *Host) answered(c *Conn) {
 	if c.stranger.places > 0 {
 		c.stranger.places--
 		h.strangers.Give(c.from.String(), 1)
+	}
+}
+
+// refuseStranger tells a client that there is no place for its request. If too many do not take that, its stream is
+// reset.
+func (h *Host) refuseStranger(w http.ResponseWriter, r *http.Request, c *Conn) {
+	from := c.from.String()
+	if !h.refused.Take(from, 1) {
+		panic(http.ErrAbortHandler)
+	}
+	defer h.refused.Give(from, 1)
+	h.refuse(w, r, errStrangers)
+	awaitTaken(w)
+}
+
+// awaitTaken waits until the client has taken an answer: net/http has a goroutine and buffers for it until then. An
+// answer of gRPC that is its header alone has nothing to be taken, and must not look as if more came.
+func awaitTaken(w http.ResponseWriter) {
+	if w.Header().Get("Grpc-Status") == "" {
+		_ = http.NewResponseController(w).Flush()
 	}
 }
 

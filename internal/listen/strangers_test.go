@@ -1,12 +1,16 @@
 package listen
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"testing"
 	"time"
+
+	xhttp2 "golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // Requests over HTTP/2 on a connection on which nothing was proven have few places, which they give back when they end
@@ -98,4 +102,64 @@ func TestStrangersShareRequests(t *testing.T) {
 		}
 	}
 	await("at the end", 0)
+}
+
+// An answer that its client does not take has its place until then, and so has the word that there is none. Beyond so
+// many of those, requests are reset.
+func TestStrangersTakeTheirAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := NewHost(Config{HTTP: []HTTP{{Routes: []Route{{Pattern: "/", Handler: http.NotFoundHandler()}}}}})
+	h.strangers.Most, h.strangers.Alone = 20, 10
+	h.refused.Most, h.refused.Alone = 8, 4
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(ctx, l) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Close()
+		stop()
+		<-ended
+	})
+	_, _ = io.WriteString(c, xhttp2.ClientPreface)
+	framer := xhttp2.NewFramer(c, c)
+	_ = framer.WriteSettings(xhttp2.Setting{ID: xhttp2.SettingInitialWindowSize, Val: 0})
+	const requests = 30
+	for i := range uint32(requests) {
+		var block bytes.Buffer
+		encoder := hpack.NewEncoder(&block)
+		encoder.SetMaxDynamicTableSizeLimit(0)
+		for _, f := range []hpack.HeaderField{
+			{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"},
+			{Name: ":authority", Value: l.Addr().String()}, {Name: ":path", Value: "/"},
+		} {
+			_ = encoder.WriteField(f)
+		}
+		_ = framer.WriteHeaders(xhttp2.HeadersFrameParam{
+			StreamID: 2*i + 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+	}
+	resets, headers := 0, 0
+	for _ = c.SetReadDeadline(time.Now().Add(10 * time.Second)); resets+headers < requests; {
+		f, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("%d answers and %d resets came, then %v", headers, resets, err)
+		}
+		switch f.(type) {
+		case *xhttp2.HeadersFrame:
+			headers++
+		case *xhttp2.RSTStreamFrame:
+			resets++
+		}
+	}
+	if headers != h.strangers.Alone+h.refused.Alone {
+		t.Errorf("%d are answered, and %d reset", headers, resets)
+	}
+	if n, m := h.strangers.Now(), h.refused.Now(); n != h.strangers.Alone || m != h.refused.Alone {
+		t.Errorf("%d places are taken, and %d of those that were refused", n, m)
+	}
 }

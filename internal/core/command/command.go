@@ -7,7 +7,8 @@ package command
 // them for ever, and every node applies the same ones.
 type Command interface {
 	// Validate reports what is wrong with the command itself, whatever the state.
-	// Doors call it before a command costs a place in the log; Apply calls it again.
+	// An engine calls it before a command costs a place in the log, and Apply again: the log may hold what another
+	// version let through, and all replicas have to refuse the same.
 	Validate() error
 
 	number() Number

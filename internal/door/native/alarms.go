@@ -57,8 +57,7 @@ func (c *call) acknowledgeAlarm(body *v1.AcknowledgeAlarmRequest) (*core.Acknowl
 		Session: body.Session, Order: body.Occurrence, By: body.By, Reason: body.Reason, Request: c.once,
 	}
 	return command, firstError(checkText("resource", body.Resource), checkText("id", body.ID),
-		checkText("session", body.Session), checkText("by", body.By), checkText("reason", body.Reason),
-		command.Validate())
+		checkText("session", body.Session), checkText("by", body.By), checkText("reason", body.Reason))
 }
 
 // alarmKind reads a kind of alarms; 0 if any will do.

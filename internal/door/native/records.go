@@ -176,8 +176,7 @@ func (c *call) toDeleteRecord() (*core.DeleteRecord, error) {
 	fence, badFence := c.fence()
 	command := &core.DeleteRecord{Namespace: c.namespace, Path: c.path("path"), IfRevision: expected,
 		Fence: fence, Request: c.once}
-	return command, firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"),
-		command.Validate())
+	return command, firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"))
 }
 
 func (c *call) toDeleteRecords() (*core.DeleteRecord, error) {
@@ -185,7 +184,7 @@ func (c *call) toDeleteRecords() (*core.DeleteRecord, error) {
 	fence, badFence := c.fence()
 	command := &core.DeleteRecord{Namespace: c.namespace, Path: from, Range: true, To: to, Fence: fence,
 		Request: c.once}
-	err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"), command.Validate())
+	err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"))
 	if err == nil && from == "" && to == "" {
 		err = invalid("nothing says what to delete: give a prefix, or from and to")
 	}
@@ -224,7 +223,7 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 	if err := c.value(c, command); err != nil {
 		return nil, err
 	}
-	return command, command.Validate()
+	return command, nil
 }
 
 // unexpected gives a condition that did not hold the status that HTTP has for it.

@@ -33,7 +33,7 @@ func (c *call) cancelReservation() (*core.CancelReservation, error) {
 	command := &core.CancelReservation{Namespace: c.namespace, ID: c.path("id"), By: c.query.Get("by"),
 		Reason: c.query.Get("reason"), Request: c.once}
 	return command, firstError(checkName("id", command.ID), checkText("by", command.By),
-		checkText("reason", command.Reason), command.Validate())
+		checkText("reason", command.Reason))
 }
 
 func (c *call) reservation() error {

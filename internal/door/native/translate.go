@@ -88,7 +88,7 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	command.Select = translate.Selection(a.Where, a.Spread, a.Units)
 	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party),
 		checkText("reservation", a.Reservation),
-		checkText("reason", a.Reason), command.Validate())
+		checkText("reason", a.Reason))
 }
 
 // toItems reads the resources that are asked for, and returns the first of them. Either the caller names all leases, or
@@ -153,7 +153,7 @@ func (c *call) toRenew(r *v1.RenewRequest) (*core.Renew, error) {
 			return nil, err
 		}
 	}
-	return command, firstError(checkName("id", r.ID), command.Validate())
+	return command, firstError(checkName("id", r.ID))
 }
 
 // toRelease reads what is to be released: one lease, or several, which are no longer one command.
@@ -184,13 +184,12 @@ func (c *call) toRelease(r *v1.ReleaseRequest) (*core.Release, error) {
 
 func (c *call) releaseOf(id string, r *v1.ReleaseRequest) (*core.Release, error) {
 	command := &core.Release{Namespace: c.namespace, ID: id, Session: r.Session, Withdraw: r.Withdraw, Request: c.once}
-	return command, firstError(checkName("id", id), checkText("session", r.Session), command.Validate())
+	return command, firstError(checkName("id", id), checkText("session", r.Session))
 }
 
 func (c *call) toChange(r *v1.ChangeRequest) (*core.Change, error) {
 	command := &core.Change{Namespace: c.namespace, ID: r.ID, Holder: r.Holder, NewID: r.NewID, Request: c.once}
-	return command, firstError(checkName("id", r.ID), checkText("holder", r.Holder), checkText("new_id", r.NewID),
-		command.Validate())
+	return command, firstError(checkName("id", r.ID), checkText("holder", r.Holder), checkText("new_id", r.NewID))
 }
 
 func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
@@ -201,7 +200,7 @@ func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	if r.Period != nil {
 		command.Period = time.Duration(*r.Period)
 	}
-	err := firstError(checkText("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
+	err := firstError(checkText("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason))
 	if err == nil && r.Resource != "" {
 		err = checkPath("resource", r.Resource)
 	}
@@ -212,20 +211,19 @@ func (c *call) toMove(r *v1.MoveRequest) (*core.Move, error) {
 	command := &core.Move{Namespace: c.namespace, ID: r.ID, Priority: r.Priority, By: r.By, Reason: r.Reason,
 		Request: c.once}
 	return command,
-		firstError(checkName("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
+		firstError(checkName("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason))
 }
 
 func (c *call) toAsk(r *v1.AskRequest) (*core.Ask, error) {
 	command := &core.Ask{Namespace: c.namespace, Resource: r.Resource, By: r.By, Message: r.Message, Request: c.once}
 	return command, firstError(checkPath("resource", r.Resource), checkName("message", r.Message),
-		checkText("by", r.By), command.Validate())
+		checkText("by", r.By))
 }
 
 func (c *call) toAcknowledge(r *v1.AcknowledgeRequest) (*core.Acknowledge, error) {
 	command := &core.Acknowledge{Namespace: c.namespace, Resource: r.Resource, Token: leasehold.Token(r.Token),
 		By: r.By, Reason: r.Reason, Request: c.once}
-	return command, firstError(checkPath("resource", r.Resource), checkText("by", r.By), checkText("reason", r.Reason),
-		command.Validate())
+	return command, firstError(checkPath("resource", r.Resource), checkText("by", r.By), checkText("reason", r.Reason))
 }
 
 func (c *call) toUndefine() (*core.Undefine, error) {
@@ -235,7 +233,7 @@ func (c *call) toUndefine() (*core.Undefine, error) {
 	}
 	command := &core.Undefine{Namespace: c.namespace, Path: path, By: c.query.Get("by"), Reason: c.query.Get("reason"),
 		Request: c.once}
-	return command, firstError(checkText("by", command.By), checkText("reason", command.Reason), command.Validate())
+	return command, firstError(checkText("by", command.By), checkText("reason", command.Reason))
 }
 
 func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
@@ -256,18 +254,18 @@ func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 	if r.ID == "" {
 		command.ID = c.sessionID()
 	}
-	return command, firstError(checkText("id", r.ID), command.Validate())
+	return command, firstError(checkText("id", r.ID))
 }
 
 func (c *call) toRenewSession(*v1.Nothing) (*core.RenewSession, error) {
 	command := &core.RenewSession{Namespace: c.namespace, ID: c.path("id")}
-	return command, firstError(checkName("session id", command.ID), command.Validate())
+	return command, firstError(checkName("session id", command.ID))
 }
 
 func (c *call) toCloseSession() (*core.CloseSession, error) {
 	abandon, err := c.flag("abandon")
 	command := &core.CloseSession{Namespace: c.namespace, ID: c.path("id"), Abandon: abandon, Request: c.once}
-	return command, firstError(err, checkName("session id", command.ID), command.Validate())
+	return command, firstError(err, checkName("session id", command.ID))
 }
 
 // warn says what is unwise about a ttl that is allowed.

@@ -270,8 +270,6 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 }
 
 func (t *turn) apply(c Command) (Answer, error) {
-	// Doors validate as well, but this log may hold what another version let through, and all
-	// replicas have to refuse the same.
 	if err := c.Validate(); err != nil {
 		return refusal(err), nil
 	}

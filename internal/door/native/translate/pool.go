@@ -20,15 +20,14 @@ func (c Command) SetUnits(r *pools.UnitsRequest) (*core.SetUnits, error) {
 		}
 		command.Units = append(command.Units, core.HostUnit{Name: u.Name, Labels: ls, Unfit: u.Unfit})
 	}
-	return command, door.First(err, command.Validate())
+	return command, door.First(err)
 }
 
 // Drain keeps units from being granted, or lets them be granted again.
 func (c Command) Drain(r *pools.DrainRequest) (*core.Drain, error) {
 	command := &core.Drain{Namespace: c.Namespace, Resource: c.Path, Units: r.Units, Why: r.Why, By: r.By,
 		Request: c.Once}
-	return command, door.First(Path("resource", command.Resource), Text("why", r.Why), Text("by", r.By),
-		command.Validate())
+	return command, door.First(Path("resource", command.Resource), Text("why", r.Why), Text("by", r.By))
 }
 
 // ReportUse says how the units of a host are used.
@@ -48,5 +47,5 @@ func (c Command) ReportUse(r *pools.UseRequest) (*core.ReportUse, error) {
 		}
 		command.Units = append(command.Units, unit)
 	}
-	return command, door.First(err, command.Validate())
+	return command, door.First(err)
 }

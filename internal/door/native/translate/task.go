@@ -11,7 +11,7 @@ import (
 func (c Command) PutTask(r *tasks.PutRequest) (*core.PutTask, error) {
 	command := &core.PutTask{Namespace: c.Namespace, Path: c.Path, Value: string(r.Value), Priority: r.Priority,
 		Attempts: r.Attempts, By: r.By, Request: c.Once}
-	return command, door.First(Path("path", command.Path), Text("by", r.By), command.Validate())
+	return command, door.First(Path("path", command.Path), Text("by", r.By))
 }
 
 // FinishTask says what became of a task.
@@ -22,5 +22,5 @@ func (c Command) FinishTask(r *tasks.FinishRequest) (*core.FinishTask, error) {
 	command := &core.FinishTask{Namespace: c.Namespace, ID: r.ID, Token: leasehold.Token(r.Token), Result: r.Result,
 		Failed: r.Outcome == tasks.Failed, Session: r.Session, Request: c.Once}
 	return command, door.First(Name("id", r.ID), Text("session", r.Session),
-		door.CheckText("result", r.Result, leasehold.MaxResult), command.Validate())
+		door.CheckText("result", r.Result, leasehold.MaxResult))
 }

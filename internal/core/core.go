@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/internal/alarm"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
@@ -25,8 +26,9 @@ type State = kernel.State
 
 // subjects are what the kernel is put together with.
 var subjects = &kernel.Subjects{
-	NewAreas: area.New,
-	NewTasks: task.New,
+	NewAreas:  area.New,
+	NewTasks:  task.New,
+	NewAlarms: alarm.New,
 }
 
 // New returns the state before the first command of a log. The log raises its level.
@@ -96,7 +98,7 @@ type (
 	RecordOwner  = kernel.RecordOwner
 	Revocation   = kernel.Revocation
 	Loss         = kernel.Loss
-	Alarm        = kernel.Alarm
+	Alarm        = alarm.Alarm
 	Kind         = kernel.Kind
 	Mirror       = kernel.Mirror
 	Unit         = kernel.Unit

@@ -1,10 +1,6 @@
 package kernel
 
-import (
-	"cmp"
-
-	"github.com/leasehold/leasehold"
-)
+import "github.com/leasehold/leasehold"
 
 // acknowledge ends the rests that follow unclean ends, once somebody has looked at them. A rest
 // whose lease has a larger token than the caller saw stays: nobody has looked at that end yet,
@@ -31,45 +27,12 @@ func (t *turn) acknowledge(c *Acknowledge) Answer {
 		})
 	}
 	// The alarm says that somebody should look, and somebody has.
-	t.lookedAt(sp, r.Path, c.Token)
+	if t.totals.alarms > 0 {
+		t.alarms.LookedAt(t.in(sp), r.Path, c.Token)
+	}
 	rested.setMore(more)
 	t.setResource(sp, &rested)
 	// Slots that no longer rest may be what the first waiter needs.
 	t.wakeQueue(sp, r.Path)
 	return Answer{} // also if an earlier try did it
-}
-
-// acknowledgeAlarm clears an alarm that somebody has looked at. If it happened again since, it stays;
-// if it is gone, an earlier try may have cleared it.
-func (t *turn) acknowledgeAlarm(c *AcknowledgeAlarm) Answer {
-	sp := t.space(c.Namespace)
-	if sp == nil {
-		return Answer{}
-	}
-	a, ok := sp.alarmOrder.Get(c.Order)
-	if !ok || a.Kind != c.Kind || a.Resource != c.Resource {
-		a = t.activeAlarm(sp, &Alarm{Kind: c.Kind, Resource: c.Resource, ID: c.ID, Session: c.Session})
-	}
-	switch {
-	case a == nil || a.Quiet || !a.isActive(t.now):
-		return Answer{}
-	case c.Resource != "" && a.Resource != c.Resource:
-		// Whether the caller may was judged by the resource that it named, so this one is as if it were gone.
-		return Answer{}
-	case a.Order != c.Order:
-		return refuse(leasehold.Refused, "it happened again since you looked (%s): check that, then acknowledge it",
-			a.Text)
-	}
-	t.dropAlarm(sp, a)
-	if a.Kind == leasehold.LongQueue {
-		// It is still long, and the next waiter must not raise the alarm again.
-		quiet := *a
-		quiet.Quiet = true
-		t.fileAlarm(sp, &quiet)
-	}
-	t.untold = append(t.untold, untold{sp, &leasehold.Event{
-		Kind: leasehold.AlarmCleared, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token,
-		Session: a.Session, By: c.By, Reason: cmp.Or(c.Reason, a.Text),
-	}})
-	return Answer{}
 }

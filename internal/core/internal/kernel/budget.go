@@ -136,6 +136,7 @@ type totals struct {
 	endings      int // ended ids
 	outcomes     int // answers of requests outside sessions
 	kinds        int
+	alarms       int // that are active or were lately
 }
 
 func (t *totals) leases() int { return t.claims - t.waiters }

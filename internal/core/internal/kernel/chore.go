@@ -167,7 +167,7 @@ func (t *turn) collect(sp *space, session string, most int) {
 		t.dropChore(sp, chore)
 		// A session that was closed gave its leases back, which is no reason for an alarm.
 		if l := chore.Left; !l.How.Clean() {
-			t.alarmSession(sp, session, l)
+			t.alarms.SessionEnded(t.in(sp), session, l)
 		}
 		return
 	}

@@ -58,7 +58,9 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	t.emit(sp, event)
 	t.endFace(sp, c, how)
 	sp.tasks.Ended(t.in(sp), c, how)
-	t.alarmEnd(sp, c, how, learned)
+	if c.Overdue || !how.Clean() {
+		t.alarms.Ended(t.in(sp), c, how, learned.LostBefore)
+	}
 	// The resource is stored, and the end is in history, before the queue is woken: the next
 	// grant must find the resource free, and its event must come after this one.
 	t.setResource(sp, &free)

@@ -14,10 +14,10 @@ func (s *State) Freeze() *State {
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq,
-		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms, policy: s.policy,
-		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
+		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms.Copy(),
+		policy: s.policy, tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(),
+		withdrawal: s.withdrawal,
 	}
-	f.alarms.past = *s.alarms.past.Copy()
 	f.chores = *s.chores.Copy()
 	s.spaces.Scan(func(name string, sp *space) bool {
 		f.spaces.Set(name, sp.freeze())
@@ -38,7 +38,6 @@ func (sp *space) freeze() *space {
 	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
 		*sp.definitions.Copy()
-	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
 	f.pools, f.quiet = sp.pools.Copy(), *sp.quiet.Copy()
 	f.areas = sp.areas.Copy()

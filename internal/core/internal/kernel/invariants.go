@@ -42,7 +42,7 @@ func (s *State) Check() error {
 	c.that(s.totals.historyBytes <= maxHistory, "history has %d bytes", s.totals.historyBytes)
 	c.totals(s)
 	c.records.Store(&s.records)
-	c.alarms(s)
+	s.alarms.CheckAll(s.totals.alarms, c.that)
 	c.restored(s)
 	c.access(s)
 	c.tallies(s)
@@ -63,6 +63,7 @@ func (c *checker) totals(s *State) {
 		found.claims, found.waiters = found.claims+sp.claims.Len(), found.waiters+sp.queue.Len()
 		found.sessions += sp.sessions.Len()
 		found.kinds += sp.kinds.byName.Len()
+		found.alarms += s.alarms.Count(sp.name)
 		found.endings, found.outcomes = found.endings+sp.endings.Len(), found.outcomes+sp.answered.len()
 		bytes := 0
 		for _, e := range sp.history.items {
@@ -138,6 +139,7 @@ func (c *checker) space(s *look, sp *space) {
 	sp.areas.Check(Namespace{s.State, sp}, c.that)
 	c.kinds(sp)
 	sp.tasks.Check(Namespace{s.State, sp}, c.that)
+	s.alarms.Check(Namespace{s.State, sp}, c.that)
 	c.history(sp)
 }
 
@@ -332,41 +334,6 @@ func (c *checker) history(sp *space) {
 			sp.revision)
 		last = at
 	}
-}
-
-// alarms checks that the active alarms are counted, in order, and not too many.
-func (c *checker) alarms(s *State) {
-	all, past, stand := 0, 0, [16]int{}
-	s.spaces.Scan(func(_ string, sp *space) bool {
-		c.that(sp.alarms.Len() == sp.alarmOrder.Len() && sp.alarms.Len() <= maxAlarmsOne,
-			"%s has %d alarms, %d in order", sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
-		sp.alarms.Scan(func(key string, a *Alarm) bool {
-			all++
-			if !a.Quiet {
-				stand[a.Kind]++
-			}
-			c.that(!a.Quiet || a.Kind == leasehold.LongQueue,
-				"%s: alarm %q is quiet", sp.name, key)
-			same, _ := sp.alarmOrder.Get(a.Order)
-			c.that(key == a.key() && same == a && a.Order <= s.alarms.order,
-				"%s: alarm %q stands at %d, and is not there", sp.name, key, a.Order)
-			if a.Kind.Past() {
-				past++
-				listed, _ := s.alarms.past.Get(a.Order)
-				c.that(listed == a && a.namespace == sp.name, "%s: alarm %q is not forgotten when it should be",
-					sp.name, key)
-			}
-			if a.Kind == leasehold.HeldLong {
-				claim, ok := sp.claims.Get(a.ID)
-				c.that(ok && claim.Overdue, "%s: alarm %q is about a lease that is not held for too long", sp.name, key)
-			}
-			return true
-		})
-		return true
-	})
-	c.that(all == s.alarms.all && stand == s.alarms.stand && all <= maxAlarms, "%d alarms stand, %d are counted", all,
-		s.alarms.all)
-	c.that(past == s.alarms.past.Len(), "%d alarms are to be forgotten, %d are listed", past, s.alarms.past.Len())
 }
 
 // restored checks that a state that was restored from a backup gives out nothing that the other

@@ -73,10 +73,6 @@ func TestCheckFinds(t *testing.T) {
 			damaged.Claims = 7
 			sp.sessions.Set("s1", &damaged)
 		}, "session s1 counts 7 claims and has 2"},
-		{func(s *State, _ *space) { s.alarms.all++ }, "1 alarms stand, 2 are counted"},
-		{func(s *State, sp *space) { _, a, _ := sp.alarmOrder.Min(); sp.alarmOrder.Delete(a.Order) }, "default has 1 alarms, 0 in order"},
-		{func(s *State, sp *space) { _, a, _ := sp.alarmOrder.Min(); s.alarms.past.Delete(a.Order) }, "is not forgotten when it should be"},
-		{func(s *State, sp *space) { s.begin().raise(sp, &Alarm{Kind: leasehold.HeldLong, ID: "a2"}, "") }, "is about a lease that is not held for too long"},
 		{func(_ *State, sp *space) {
 			resource(sp, "idle", func(r *Resource) { more := *r.More; more.Usual = &Usual{Holds: "x"}; r.More = &more })
 		}, "default/idle learned what cannot be"},

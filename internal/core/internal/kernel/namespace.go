@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/leasehold/leasehold"
+
 // A Namespace is what a subject may read of one: at the command at hand, or for somebody who reads.
 type Namespace struct {
 	s  *State
@@ -76,3 +78,12 @@ func (n Namespace) HasRecord(path string) bool {
 
 // Arrivals is the last number in the order of arrival.
 func (n Namespace) Arrivals() uint64 { return n.sp.arrivals }
+
+// Session returns the session of an id; nil if there is none.
+func (n Namespace) Session(id string) *Session {
+	session, _ := n.sp.sessions.Get(id)
+	return session
+}
+
+// Definition is what is defined for a resource.
+func (n Namespace) Definition(path string) leasehold.Definition { return n.sp.definition(path) }

@@ -51,7 +51,11 @@ func (t *turn) restorePlanned(sp *space, value any) error {
 	case *reservation.Series:
 		return t.restoreSeries(sp, v)
 	}
-	return fmt.Errorf("snapshot has a %T, which is unknown here", value)
+	known, err := t.alarms.Restore(t.in(sp), value)
+	if !known {
+		return fmt.Errorf("snapshot has a %T, which is unknown here", value)
+	}
+	return err
 }
 
 // restoreReservation takes a piece over that Pieces made. The calendar came before it.

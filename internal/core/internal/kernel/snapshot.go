@@ -18,10 +18,10 @@ import (
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Calm, *Kind, *reservation.Reservation,
 // *reservation.Series, *Calendar, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Mirror, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
+// *Mark, *Mirror, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
-// *leasehold.Definition, *leasehold.Task, *leasehold.Record or *leasehold.Event. Space is the
-// namespace it belongs to; empty for those of the whole state.
+// *leasehold.Definition, *leasehold.Task, *leasehold.Record or *leasehold.Event. Those of the subjects
+// come beside these. Space is the namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
 	Value any
@@ -54,7 +54,8 @@ type SpaceHead struct {
 // node. What can be derived from the pieces is not among them.
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
-		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
+		order, raised := s.alarms.Raised()
+		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, order, raised, s.level}}) &&
 			s.restoredPiece(yield) && s.totalsPiece(yield) && s.calendarPiece(yield) && s.policyPieces(yield) &&
 			s.revocationPieces(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) &&
 			s.eventPieces(yield)
@@ -109,7 +110,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.alarmOrder.Scan(func(_ uint64, v *Alarm) bool { more = yield(Piece{name, v}); return more })
+			more = s.alarms.Pieces(name, func(v any) bool { return yield(Piece{name, v}) })
 		}
 		return more
 	})
@@ -219,7 +220,7 @@ func (t *turn) restore(r Piece) error {
 	switch v := r.Value.(type) {
 	case *Head:
 		t.now, t.wall, t.lead, t.idleSeq, t.level = v.Now, v.Wall, v.Lead, v.IdleSeq, v.Level
-		return t.alarms.restore(v)
+		return t.alarms.RestoreRaised(v.AlarmOrder, v.Raised)
 	case *Restored:
 		return t.restoreRestored(v)
 	case *Totals:
@@ -272,8 +273,6 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		return t.restoreKind(sp, v)
 	case *pool.Unit, *UnitUse, *Calm:
 		return restorePool(sp, v)
-	case *Alarm:
-		return t.restoreAlarm(sp, v)
 	case *Claim:
 		return t.restoreClaim(sp, v)
 	case *leasehold.Record:
@@ -341,28 +340,6 @@ func (t *turn) restoreResource(sp *space, r *Resource) error {
 	}
 	sp.resources.Set(r.Path, r)
 	sp.tasks.Place(Namespace{t.State, sp}, r.Path)
-	return nil
-}
-
-// restoreAlarm takes over an alarm. The order of alarms is part of the state, since it decides
-// which of them goes first when there are too many.
-func (t *turn) restoreAlarm(sp *space, a *Alarm) error {
-	a.filed = a.key()
-	_, twice := sp.alarms.Get(a.filed)
-	_, order := sp.alarmOrder.Get(a.Order)
-	if twice || order || a.Order > t.alarms.order {
-		return fmt.Errorf("snapshot has the alarm %v on %q twice, or out of order", a.Kind, a.Resource)
-	}
-	t.fileAlarm(sp, a)
-	return nil
-}
-
-func (a *alarms) restore(h *Head) error {
-	if len(h.Raised) >= len(a.raised) {
-		return fmt.Errorf("snapshot counts alarms of %d kinds, more than there are", len(h.Raised))
-	}
-	a.order = h.AlarmOrder
-	copy(a.raised[1:], h.Raised)
 	return nil
 }
 

@@ -47,7 +47,7 @@ type State struct {
 		revision leasehold.Revision
 	}
 
-	alarms alarms
+	alarms Alarms
 
 	policy      *access.Policy                 // who may do what; nil: everybody may do everything
 	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role
@@ -113,9 +113,6 @@ type space struct {
 	tasks Tasks
 
 	reservations reservation.Table
-
-	alarms     btree.Map[string, *Alarm] // the active ones, by what they are about
-	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
 
 	records     record.Table
 	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
@@ -254,7 +251,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 			return Result{}, err
 		}
 		t.showHolders()
-		t.tellAlarms()
+		t.emitLasts()
 		answers[i], ends[i] = answer, len(t.events)
 		// If one command made an event the others probably do: room for all is made at once.
 		if n := len(t.events); n > 0 && i < len(commands)-1 {

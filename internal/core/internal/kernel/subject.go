@@ -15,10 +15,12 @@ import (
 type Subjects struct {
 	NewAreas func() Areas // of one namespace
 	NewTasks func() Tasks // of one namespace
+
+	NewAlarms func() Alarms
 }
 
 // A Turn is what a subject may do by the command at hand. The namespace may be new: nobody else sees it before
-// something is written.
+// something is written. A turn of what belongs to no namespace has none.
 type Turn struct {
 	Namespace
 	t *turn
@@ -96,3 +98,17 @@ func (k Turn) Release(c *Claim, session, outcome string) {
 func (k Turn) Tasks() int { return k.t.tasks }
 
 func (k Turn) CountTasks(n int) { k.t.tasks += n }
+
+// Wall is the date at the stamp, in Unix nanoseconds.
+func (k Turn) Wall() int64 { return k.t.wall }
+
+// EmitLast makes an event that comes after all others of the command, and EmittedLast says how many of such there are
+// so far.
+func (k Turn) EmitLast(e *leasehold.Event) { k.t.emitLast(k.sp, e) }
+
+func (k Turn) EmittedLast() int { return len(k.t.lasts) }
+
+// Alarms returns how many there are in all namespaces, and CountAlarms changes that.
+func (k Turn) Alarms() int { return k.t.totals.alarms }
+
+func (k Turn) CountAlarms(n int) { k.t.totals.alarms += n }

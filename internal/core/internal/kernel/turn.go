@@ -39,12 +39,12 @@ type turn struct {
 	faced     int           // leases and waiters that become records by it, as resources are mirrored
 
 	// Their memory is used again.
-	asked    []*Claim // what it asks for
-	reserved []string // paths that it puts
-	picked   []picked // units, by what it grants
-	untold   []untold // alarms that are events when it is done
-	woken    []wakeup // resources of which something may be free; empty when it is done
-	unshown  []wakeup // resources whose records may have to show another holder; empty when it is done
+	asked    []*Claim    // what it asks for
+	reserved []string    // paths that it puts
+	picked   []picked    // units, by what it grants
+	lasts    []lastEvent // events that come after all others; empty when it is done
+	woken    []wakeup    // resources of which something may be free; empty when it is done
+	unshown  []wakeup    // resources whose records may have to show another holder; empty when it is done
 	room     txnRoom
 }
 
@@ -53,7 +53,7 @@ func (s *State) begin() *turn {
 	t := &s.hand
 	*t = turn{
 		look: look{State: s, work: &s.last.budget}, entry: &s.last,
-		asked: t.asked, reserved: t.reserved[:0], picked: t.picked[:0], untold: t.untold[:0],
+		asked: t.asked, reserved: t.reserved[:0], picked: t.picked[:0], lasts: t.lasts[:0],
 		woken: t.woken[:0], unshown: t.unshown[:0], room: t.room,
 	}
 	return t

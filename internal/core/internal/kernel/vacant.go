@@ -33,10 +33,11 @@ const (
 // vacant reports whether nothing is in a namespace but resources that nobody has or wants,
 // and nothing has happened there for as long as things are remembered: a watcher of it
 // has had the time to see the last of it.
-func (sp *space) vacant(now Time) bool {
-	return (sp.changed == 0 || sp.changed.Add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 &&
+func (s *State) vacant(sp *space) bool {
+	return (sp.changed == 0 || sp.changed.Add(memory) <= s.now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 &&
 		sp.records.Empty() &&
-		sp.definitions.Len() == 0 && sp.alarms.Len() == 0 && sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
+		sp.definitions.Len() == 0 && (s.totals.alarms == 0 || s.alarms.Count(sp.name) == 0) &&
+		sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
 		sp.chores.Len() == 0 && sp.pools.Len() == 0 &&
 		sp.reservations.Len() == 0 && sp.reservations.Recurring() == 0
 }
@@ -47,7 +48,7 @@ func (sp *space) vacant(now Time) bool {
 func (t *turn) sweep() {
 	idle := maxSweptIdle
 	for _, sp := range t.nextSpaces(min(maxSwept, t.spaces.Len())) {
-		if !sp.vacant(t.now) || t.rests(sp, &idle) {
+		if !t.vacant(sp) || t.rests(sp, &idle) {
 			t.swept = sp.name
 			continue
 		}

@@ -84,17 +84,17 @@ var rules = []rule{
 	{of: "internal/resp/words", only: []string{"internal/resp"}},
 	{of: "internal/listen", only: []string{"", "internal/limit", "internal/metric", "internal/socket", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
 	{of: "internal/certificate", only: []string{}},                                                                                                        // files and keys, no leases
-	{of: "internal/limit", only: []string{}},                                                                                                              // time, no leases
-	{of: "internal/socket", only: []string{"golang.org/x/sys/unix"}},                                                                                      // connections, no leases
-	{of: "internal/redial", only: []string{}},                                                                                                             // connections, no leases
+	{of: "internal/limit", only: []string{}},                         // time, no leases
+	{of: "internal/socket", only: []string{"golang.org/x/sys/unix"}}, // connections, no leases
+	{of: "internal/redial", only: []string{}},                        // connections, no leases
 	{of: "internal/tokenfile", only: []string{""}},
 	{of: "internal/id", only: []string{}},                                                    // text, no leases
 	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},     // processes and clocks, no leases
 	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                   // the format, for the door and who asks it
 	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}}, // how blobs are kept, for both doors
 	{of: "internal/azureaccount", only: []string{}},                                          // files and names, for the door and the command line
-	{of: "web", only: []string{}},                                 // files, and no idea what is in them
-	{of: "internal/demo", only: []string{"", "api/v1", "client"}}, // its actors are clients like any other
+	{of: "web", only: []string{}},                                                            // files, and no idea what is in them
+	{of: "internal/demo", only: []string{"", "api/v1", "client"}},                            // its actors are clients like any other
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/trace", only: []string{"", "internal/core"}}, // it drives the core and nothing else
 	{of: "internal/peer", only: []string{"test/process"}},       // every store's tests import it: no client library

@@ -111,7 +111,7 @@ const (
 	MaxPoolUnits  = 10000   // units of one pool, on all its hosts
 	MaxHostUnits  = 1024    // units of one pool that one host has
 	MaxPoolNames  = 1 << 20 // bytes of the names of all units of one pool, and of those that one request may get
-	MaxPoolsUnits = 65536   // units of the pools that one request asks for, where it asks for several
+	MaxPoolsUnits = 65536   // units, and once more for each condition, of the pools of a request that asks for several
 	MaxUnitLabels = 1024    // bytes of the labels of one unit
 	MaxSelector   = 1024    // bytes of the text that selects units
 	MaxUnitLimits = 16      // limits on how many units one holder or group may have

@@ -21,6 +21,7 @@ type Line struct {
 	kept    []keeper
 	nothing btree.Map[uint64, []*Ask] // by key: of those who could use none of the units
 	full    bool
+	most    int // units and hosts that are looked at
 
 	begins func(*Ask, func(*Unit) bool) time.Duration // of Lend
 	lasts  time.Duration                              // how long what is picked now will be used; 0: nobody borrows
@@ -28,9 +29,9 @@ type Line struct {
 	Looked int // units and hosts that were looked at
 }
 
-// maxLooked is how many units and hosts are looked at in a line. Nobody behind is granted anything before one of those
-// is gone for whom that was: it would take too long.
-const maxLooked = 1 << 17
+// MaxLooked is how many units and hosts are looked at in the lines of one request. Nobody behind is granted anything
+// before one of those is gone for whom that was: it would take too long.
+const MaxLooked = 1 << 17
 
 // A match is whether a request wants the unit that was looked at last. Units of a host that have the same labels are
 // wanted alike.
@@ -53,7 +54,7 @@ func (l *Line) wants(a *Ask, u *Unit, last *match) bool {
 }
 
 // lookedPerCondition is how many units are looked at in the time that a condition takes.
-const lookedPerCondition = 4
+const lookedPerCondition = 2
 
 // A keeper is one in the line for whom units are kept.
 type keeper struct {
@@ -71,14 +72,20 @@ const MaxKept = 16
 
 // NewLine returns a line that nobody stands in. resting are the names of units that rest.
 func NewLine(t *Table, pool string, resting btree.Set[string]) *Line {
-	return &Line{table: t, pool: pool, resting: resting}
+	return &Line{table: t, pool: pool, resting: resting, most: MaxLooked}
 }
+
+// Share has an equal part of what is looked at for a request that asks for units of several pools.
+func (l *Line) Share(pools int) { l.most = MaxLooked / pools }
+
+// Stop keeps everything from those who come next: nobody looks at more of those before them.
+func (l *Line) Stop() { l.full = true }
 
 // Full reports whether units are kept for as many as there can be, or as many were looked at.
 func (l *Line) Full() bool { return l.full || l.Tired() }
 
 // Tired reports whether as many units and hosts were looked at as may be.
-func (l *Line) Tired() bool { return l.Looked > maxLooked }
+func (l *Line) Tired() bool { return l.Looked > l.most }
 
 // free reports whether a unit can be granted to the one who comes next in the line.
 func (l *Line) free(a *Ask, u *Unit) bool {
@@ -441,5 +448,5 @@ func (b *best) before(other *best) bool {
 	return cmp.Or(strangers(b)-strangers(other), b.seen-other.seen, cmp.Compare(last(b).Freed, last(other).Freed)) < 0
 }
 
-// Empty reports whether nothing is kept for anybody.
-func (l *Line) Empty() bool { return len(l.kept) == 0 }
+// Empty reports whether the next is the first: nothing is kept for anybody.
+func (l *Line) Empty() bool { return len(l.kept) == 0 && !l.full }

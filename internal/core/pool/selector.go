@@ -45,7 +45,7 @@ const (
 
 // The bounds of a selector.
 const (
-	maxConditions = 16
+	maxConditions = 8
 	maxValues     = 64
 )
 
@@ -80,6 +80,9 @@ func ParseSelector(text string) (Selector, error) {
 // String returns the selector in one form for all ways in which it can be written, apart from the order of its
 // conditions. ParseSelector reads it back.
 func (s Selector) String() string { return s.text }
+
+// Conditions returns how many conditions there are.
+func (s *Selector) Conditions() int { return len(s.conditions) }
 
 // Matches reports whether a unit is good enough.
 func (s *Selector) Matches(u *Unit) bool {

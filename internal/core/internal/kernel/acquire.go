@@ -75,9 +75,6 @@ func (t *turn) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, fa
 	if failure := sp.mayTakeNames(items); failure != nil {
 		return nil, failure
 	}
-	if failure := sp.mayAskTogether(items); failure != nil {
-		return nil, failure
-	}
 	for _, item := range items {
 		t.settle(sp, item.Resource)
 	}
@@ -90,7 +87,7 @@ func (t *turn) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, fa
 			return nil, failure
 		}
 	}
-	return claims, nil
+	return claims, sp.mayAskTogether(claims)
 }
 
 // unusedID refuses an id that is in use, or was lately.
@@ -308,7 +305,7 @@ func (t *turn) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) obs
 			if !ok {
 				r = &Resource{Path: item.Resource}
 			}
-			if blocked := t.openUnits(sp, r, claims[i], c.Priority); blocked.at != nil {
+			if blocked := t.openUnits(sp, r, claims[i], poolsAmong(sp, claims), c.Priority); blocked.at != nil {
 				return blocked
 			}
 			continue

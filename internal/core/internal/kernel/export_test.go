@@ -14,6 +14,9 @@ func (s *State) DefinitionOf(namespace, path string) (leasehold.Definition, int)
 // SetWork gives entries another budget.
 func (s *State) SetWork(n int) { s.smallWork = n }
 
+// SetWorkLike gives entries the budget that those of another state have.
+func (s *State) SetWorkLike(other *State) { s.smallWork = other.smallWork }
+
 // Chores returns how many chores were put off.
 func (s *State) Chores() int { return s.chores.Len() }
 

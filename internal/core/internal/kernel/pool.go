@@ -94,35 +94,37 @@ func (sp *space) namesWith(c *SetUnits) int {
 }
 
 // mayAskTogether refuses a request for units of several pools that has too many of them to look at, or may get too many
-// names for one answer.
-func (sp *space) mayAskTogether(items []Item) *leasehold.Error {
-	names, units := 0, 0
-	for _, item := range items {
-		size := sp.pools.Size(item.Resource)
-		names += min(item.Slots*leasehold.MaxName, size.Names)
-		units += size.Units
+// names for one answer. Pools may grow while somebody waits.
+func (sp *space) mayAskTogether(claims []*Claim) *leasehold.Error {
+	if poolsAmong(sp, claims) < 2 {
+		return nil
+	}
+	names, looks := 0, 0
+	for _, c := range claims {
+		size := sp.pools.Size(c.Resource)
+		names += min(int(c.Slots)*leasehold.MaxName, size.Names)
+		looks += size.Units * (1 + c.asks().Where.Conditions())
 	}
 	switch {
 	case names > leasehold.MaxPoolNames:
 		return refuse(leasehold.Limited, "the units that are asked for at once may have %d bytes of names: at most %d "+
 			"are allowed; ask for fewer pools at once", names, leasehold.MaxPoolNames).Err
-	case units > leasehold.MaxPoolsUnits:
-		return refuse(leasehold.Limited, "the pools that are asked for at once have %d units: at most %d are allowed; "+
-			"ask for fewer pools at once", units, leasehold.MaxPoolsUnits).Err
+	case looks > leasehold.MaxPoolsUnits:
+		return refuse(leasehold.Limited, "the pools that are asked for at once have %d units, counted once and once "+
+			"more for each condition: at most %d are allowed; ask for fewer pools at once", looks,
+			leasehold.MaxPoolsUnits).Err
 	}
 	return nil
 }
 
-// tooLargeTogether is mayAskTogether for waiters: the pools may have grown since they came.
-func (sp *space) tooLargeTogether(together []*Claim) bool {
-	if len(together) == 1 {
-		return false
+// poolsAmong returns of how many pools units are asked for.
+func poolsAmong(sp *space, claims []*Claim) (n int) {
+	for _, c := range claims {
+		if sp.isPart(c.Resource, c.Slots) {
+			n++
+		}
 	}
-	items := make([]Item, len(together))
-	for i, c := range together {
-		items[i] = Item{Resource: c.Resource, Slots: int(c.Slots)}
-	}
-	return sp.mayAskTogether(items) != nil
+	return n
 }
 
 // mayBecomePool refuses units for a resource whose slots come from elsewhere: a lease on one of those slots has none of

@@ -100,7 +100,7 @@ func (c *checker) freeOfPool(s *look, sp *space, r *Resource) bool {
 }
 
 // freeUnits reports whether a waiter could have units of a pool.
-func (c *checker) freeUnits(s *look, sp *space, w *Claim) bool {
+func (c *checker) freeUnits(s *look, sp *space, w *Claim, pools int) bool {
 	r, ok := sp.resources.Get(w.Resource)
 	if !ok || r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
@@ -108,7 +108,7 @@ func (c *checker) freeUnits(s *look, sp *space, w *Claim) bool {
 	if _, gone := s.mustLeave(sp, w); gone || w.early() {
 		return false
 	}
-	l := s.lineBefore(sp, r.Path, false, func(c *Claim) bool { return c != w })
+	l := s.lineBefore(sp, r.Path, pools, false, func(c *Claim) bool { return c != w })
 	return l.judge(w).grant // that time alone makes somebody a borrower is not looked for
 }
 
@@ -118,10 +118,11 @@ func (c *checker) freeFor(s *look, sp *space, head *Claim) bool {
 	if with == nil {
 		with = []string{head.ID}
 	}
+	pools := poolsAmong(sp, s.together(sp, head))
 	for _, id := range with {
 		w, ok := sp.claims.Get(id)
 		if ok && sp.isPart(w.Resource, w.Slots) {
-			if !c.freeUnits(s, sp, w) {
+			if !c.freeUnits(s, sp, w, pools) {
 				return false
 			}
 			continue

@@ -121,7 +121,7 @@ func (l *line) keep(ask *pool.Ask) verdict {
 	if now, ever := l.units.Keep(ask); !now {
 		return verdict{never: !ever, why: func() string {
 			if !ever {
-				return l.neverEnough(ask)
+				return l.sp.neverEnough(l.path, ask, l.units.Most(ask))
 			}
 			return "waits for " + wanted(ask) + cmp.Or(l.obstacle(ask), ": there are units, but drained, unfit or "+
 				"taken without a lease")
@@ -337,7 +337,7 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 	}
 	if !gone {
 		v := l.judge(waiter)
-		if (v.never || sp.tooLargeTogether(t.together(sp, waiter))) && !t.plants(WaitHopeless) {
+		if (v.never || sp.mayAskTogether(t.together(sp, waiter)) != nil) && !t.plants(WaitHopeless) {
 			how, gone = leasehold.NoSlots, true
 		}
 		ready = v.grant && l.look.reaches(t, this, waiter) && t.turnElsewhere(this, waiter)
@@ -371,26 +371,32 @@ func (t *turn) turnElsewhere(this wakeup, waiter *Claim) bool {
 // isPart reports whether a claim is on units of a pool, and not on all of it.
 func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && sp.pools.Has(path) }
 
-// turnInPool reports whether a waiter of a pool can have its units now, and picks them.
-func (t *turn) turnInPool(this wakeup, waiter *Claim) bool {
+// turnInPool reports whether a waiter of a pool, and of so many pools in all, can have its units now, and picks them.
+func (t *turn) turnInPool(this wakeup, waiter *Claim, pools int) bool {
 	sp := this.space
 	r, ok := sp.resources.Get(waiter.Resource)
 	if !ok || r.Claim != "" || waiter.early() {
 		return false
 	}
-	l := t.lineBefore(sp, waiter.Resource, this.byTime, func(c *Claim) bool { return c != waiter })
+	l := t.lineBefore(sp, waiter.Resource, pools, this.byTime, func(c *Claim) bool { return c != waiter })
 	l.picks = t
 	v := l.judge(waiter)
 	t.work.take(l.cost())
 	return v.grant
 }
 
-// lineBefore returns the line of a pool's waiters while they come before somebody.
-func (l *look) lineBefore(sp *space, path string, still bool, before func(*Claim) bool) *line {
+// lineBefore returns the line of a pool's waiters while they come before somebody, who asks for units of so many pools
+// at once: no more is looked at for all of them than for one. Who comes behind more than that has to wait.
+func (l *look) lineBefore(sp *space, path string, pools int, still bool, before func(*Claim) bool) *line {
 	made := l.newLine(sp, path, still)
+	made.units.Share(pools)
 	n := 0
 	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
-		if n++; c.Resource != path || n > maxLine || made.units.Full() || !before(c) {
+		if c.Resource != path || made.units.Full() || !before(c) {
+			return false
+		}
+		if n++; n == maxLine/pools { // who asks is one, too
+			made.units.Stop()
 			return false
 		}
 		made.counted += findsLease + len(made.limits)
@@ -405,8 +411,9 @@ func (l *look) lineBefore(sp *space, path string, still bool, before func(*Claim
 	return made
 }
 
-// openUnits picks units of a pool for somebody who does not wait yet, or says why it cannot have them.
-func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, priority int) obstacle {
+// openUnits picks units of a pool for somebody who does not wait yet, and asks for those of so many pools, or says why
+// it cannot have them.
+func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, pools, priority int) obstacle {
 	t.work.take(t.poolCost(sp, r.Path))
 	if t.quarantined() || r.Claim != "" || priority == earlyPriority {
 		return obstacle{at: r}
@@ -414,12 +421,12 @@ func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, priority int) obs
 	if _, all := r.Rests(t.now); all {
 		return obstacle{at: r}
 	}
-	l := t.lineBefore(sp, r.Path, false, func(c *Claim) bool {
+	l := t.lineBefore(sp, r.Path, pools, false, func(c *Claim) bool {
 		return c.Wait.Priority >= priority && !t.plants(PassInPool)
 	})
 	l.picks = t
+	defer func() { t.work.take(l.cost()) }() // to say why takes looks, too
 	v := l.judge(claim)
-	t.work.take(l.cost())
 	switch {
 	case v.grant:
 		return obstacle{}

@@ -25,14 +25,14 @@ func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
 		has, c.Slots)
 }
 
-// neverEnough says why a request cannot have what it asks for, even if everybody else leaves.
-func (l *line) neverEnough(ask *pool.Ask) string {
+// neverEnough says why a request cannot have what it asks for of a pool, even if everybody else leaves.
+func (sp *space) neverEnough(path string, ask *pool.Ask, most int) string {
 	for _, name := range ask.Units {
-		if u := l.sp.pools.Get(l.path, name); u == nil || u.Removed {
+		if u := sp.pools.Get(path, name); u == nil || u.Removed {
 			return fmt.Sprintf("asks for unit %q, which is not there", name)
 		}
 	}
-	return fmt.Sprintf("asks for %s: there are at most %d", wanted(ask), l.sp.pools.Most(l.path, ask))
+	return fmt.Sprintf("asks for %s: there are at most %d", wanted(ask), most)
 }
 
 // obstacle says why a unit that a request names is not granted although nobody has it; empty if that is not so.

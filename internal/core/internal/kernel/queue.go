@@ -250,7 +250,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	if s.plants(WaitHopeless) {
 		return false
 	}
-	if sp.tooLargeTogether(together) {
+	if sp.mayAskTogether(together) != nil {
 		return true
 	}
 	for _, c := range together {
@@ -271,7 +271,7 @@ func (t *turn) haveTurn(this wakeup, together []*Claim) bool {
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
 		if sp.isPart(c.Resource, c.Slots) {
-			if !t.turnInPool(this, c) {
+			if !t.turnInPool(this, c, poolsAmong(sp, together)) {
 				return false
 			}
 			continue

@@ -131,7 +131,7 @@ func (d *desk) queueUp(path string, n int) (sessions []string) {
 }
 
 func allWorstCases() []worstCase {
-	return slices.Concat(worstCases, areaCases, poolCases, reserveCases, countedCases)
+	return slices.Concat(worstCases, areaCases, poolCases, lineCases, reserveCases, countedCases)
 }
 
 var worstCases = []worstCase{

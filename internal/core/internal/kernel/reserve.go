@@ -243,10 +243,11 @@ func (l *look) neverPlanned(sp *space, r *reservation.Reservation) *leasehold.Er
 		}
 		ask = selected
 	}
-	if sp.pools.Most(r.Resource, ask) >= ask.N {
+	most := sp.pools.Most(r.Resource, ask)
+	if most >= ask.N {
 		return nil
 	}
-	never := (&line{s: l, sp: sp, path: r.Resource}).neverEnough(ask)
+	never := sp.neverEnough(r.Resource, ask, most)
 	return refuse(leasehold.Refused, "%s: this reservation %s", r.Resource, never).Err
 }
 

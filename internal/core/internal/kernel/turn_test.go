@@ -7,14 +7,16 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 )
+
+// littleWork is the budget of an entry that is less than a look at the largest pool takes.
+const littleWork = 1000
 
 // hardToFind makes a pool of which it takes more work to find a unit, or that none is free, than an entry has.
 func (d *desk) hardToFind() *leasehold.Select {
 	where := "special=yes"
-	for i := range 15 {
+	for i := range 7 {
 		where += fmt.Sprint(", rack!=x", i)
 	}
 	for h := range 5 {
@@ -28,6 +30,7 @@ func (d *desk) hardToFind() *leasehold.Select {
 		d.must(c)
 	}
 	d.open("s")
+	d.state.SetWork(littleWork)
 	return &leasehold.Select{Where: where, Spread: true}
 }
 
@@ -179,7 +182,7 @@ func TestManyWhoWaitElsewhere(t *testing.T) {
 			wait("last", core.Item{Resource: "easy", ID: "easy unit", Slots: 1})
 			d.must(&core.Release{Namespace: ns, ID: "all"})
 			for range 2 * waiters {
-				if work := d.state.Work(); work > 4*kernel.MaxWork {
+				if work := d.state.Work(); work > 4*littleWork {
 					t.Fatalf("an entry took %d units of work", work)
 				}
 				d.at(d.now + time.Second).mustAgree(&core.Tick{}) // a server that read a snapshot goes on at the same waiter
@@ -191,6 +194,40 @@ func TestManyWhoWaitElsewhere(t *testing.T) {
 			d.ticks()
 			if lease := d.state.View(0).Claim(ns, "w0").Lease; lease == nil {
 				t.Error("the unit is free, and the first who waits for it has nothing")
+			}
+		})
+	}
+}
+
+// TestFarBackInALine has as many wait for a drained unit of a pool as are looked at. Who comes behind them has to wait,
+// although another unit is free, and gets it when enough of them have left: with a unit of a second pool, an equal part
+// of them is looked at in each.
+func TestFarBackInALine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		waiters int
+		also    []core.Item
+	}{
+		"one pool":  {4096, nil},
+		"two pools": {2048, []core.Item{{Resource: "other", ID: "also", Slots: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.open("s", "t")
+			d.must(hostUnits("other", "h", 1))
+			d.must(hostUnits("gpu", "h", 2))
+			d.must(&core.Drain{Namespace: ns, Resource: "gpu", Units: []string{"h-0000"}, Why: "fan"})
+			for i := range c.waiters {
+				d.waits(&core.Acquire{Namespace: ns, Resource: "gpu", ID: fmt.Sprint("w", i), Holder: "w", Session: "s", Slots: 1,
+					Wait: time.Hour, Select: &leasehold.Select{Units: []string{"h-0000"}}})
+			}
+			d.waits(&core.Acquire{Namespace: ns, Resource: "gpu", ID: "last", Holder: "l", Session: "t", Slots: 1, Wait: time.Hour,
+				Also: c.also})
+			d.mustAgree(&core.Release{Namespace: ns, ID: "w7"})
+			d.ticks()
+			if lease := d.state.View(0).Claim(ns, "last").Lease; lease == nil {
+				t.Error("no more are before it than are looked at, a unit is free, and it waits")
 			}
 		})
 	}

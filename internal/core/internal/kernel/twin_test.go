@@ -49,6 +49,7 @@ func differently(a, b *core.State, x, y core.Result) string {
 func (d *desk) mustAgree(commands ...core.Command) {
 	d.Helper()
 	other := &desk{TB: d, state: reread(d, d.state), now: d.now}
+	other.state.SetWorkLike(d.state)
 	mine, its := d.apply(commands...), other.apply(commands...)
 	if how := differently(d.state, other.state, mine, its); how != "" {
 		d.Errorf("two servers made two states of one entry: %s", how)

@@ -87,7 +87,7 @@ func TestPoolsThatAreAskedForAtOnceHaveALimit(t *testing.T) {
 	d.must(all)
 	d.waits(ask("waits"))
 	grow("p1", each+1)
-	d.refused(ask("one more"), leasehold.Limited, "have 65537 units: at most 65536 are allowed")
+	d.refused(ask("one more"), leasehold.Limited, "have 65537 units, counted once and once more for each condition: at most 65536 are allowed")
 	d.must(&core.Release{Namespace: ns, ID: "all"})
 	d.must(&core.Tick{})
 	if queue := d.state.View(0).Status(ns, "p0", 10).Queue; len(queue) > 0 {

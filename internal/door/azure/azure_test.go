@@ -225,6 +225,18 @@ func TestConditions(t *testing.T) {
 	b.ask("GET", "/con/y", "").expect(404, "BlobNotFound")
 }
 
+// A snapshot goes only under the conditions of who deletes it.
+func TestConditionsOfASnapshot(t *testing.T) {
+	b := newBench(t)
+	b.container("con")
+	b.blob("con/x", "1")
+	taken := b.ask("PUT", "/con/x?comp=snapshot", "").expect(201)
+	at := "/con/x?snapshot=" + taken.get("x-ms-snapshot")
+	b.ask("DELETE", at, "", "If-Match", `"0x1"`).expect(412, "ConditionNotMet")
+	b.ask("DELETE", at, "", "If-Modified-Since", "yesterday").expect(400, "InvalidHeaderValue")
+	b.ask("DELETE", at, "", "If-Match", taken.get("ETag")).expect(202)
+}
+
 func TestBlocks(t *testing.T) {
 	b := newBench(t)
 	b.container("blk")

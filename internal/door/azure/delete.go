@@ -86,7 +86,12 @@ func (c *call) deleteWhole(at azureblob.Place, was *item) (ops []core.Op) {
 	return ops
 }
 
+// deleteSnapshot deletes one snapshot. It has no lease of its own, and that of the blob does not protect it.
 func (c *call) deleteSnapshot() error {
+	guard, err := c.readGuard()
+	if err != nil {
+		return err
+	}
 	return c.decide(func(tried bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		switch {
@@ -96,6 +101,9 @@ func (c *call) deleteSnapshot() error {
 			return true, c.answer(http.StatusAccepted)
 		case !was.found:
 			return false, errBlobNotFound
+		}
+		if err := guard.check(&was, true); err != nil {
+			return false, err
 		}
 		_, done, err := c.do([]core.Compare{unchanged(c.at.ContainerPath(), container.mod)},
 			core.Op{Do: core.Delete, Path: c.at.PropertiesPath()}, core.Op{Do: core.Delete, Path: c.at.BytesPath()})

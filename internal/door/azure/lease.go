@@ -283,6 +283,9 @@ func (t *leaseTarget) regrant() (bool, error) {
 	t.made = next.ID
 	answer, err := t.engine.Do(t.ctx, next)
 	if err != nil {
+		if errors.Is(err, leasehold.ErrUndecided) {
+			engine.Withdraw(t.ctx, t.engine, next)
+		}
 		return false, err
 	}
 	if answer.Waiter != nil {
@@ -291,7 +294,9 @@ func (t *leaseTarget) regrant() (bool, error) {
 			return false, err // it may be what is held by now; else it leaves the queue by itself
 		}
 		if !done {
-			_, _ = t.engine.Do(t.ctx, &core.Release{Namespace: next.Namespace, ID: next.ID})
+			// Also for a caller that went away: what stays in the queue is granted when the holder gives back what it
+			// has, and nobody would know of that lease.
+			engine.Withdraw(t.ctx, t.engine, next)
 			return false, err
 		}
 	}

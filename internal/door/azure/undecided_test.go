@@ -193,6 +193,65 @@ func TestNobodyHoldsWhatWasLostBeforeAFailure(t *testing.T) {
 	}
 }
 
+// Who asks for another duration, and is gone or not answered before it was given, keeps what it has, and leaves nothing
+// behind that holds the blob once that was given back.
+func TestAnotherDurationThatWasGivenUpHoldsNothing(t *testing.T) {
+	queued := func(c core.Command) bool { a, is := c.(*core.Acquire); return is && a.Wait > 0 }
+	for name, story := range map[string]struct {
+		lost   bool // the answer; or else the caller is gone
+		status int
+		code   string
+	}{"gone": {false, 503, "ServerBusy"}, "unanswered": {true, 201, ""}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.container("box")
+			b.blob("box/state", "")
+			b.lease("/box/state", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", idA).expect(201)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if story.lost {
+				b.door.backend.Open(&overtaking{Engine: b.engine, is: queued, then: func() {}})
+			} else {
+				b.door.backend.Open(&leaving{b.engine, queued, cancel})
+			}
+			r := bare("PUT", "/leasehold/box/state?comp=lease", "", "x-ms-lease-action", "acquire",
+				"x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA)
+			b.sign(r)
+			b.send(r.WithContext(ctx)).expect(story.status, story.code)
+			b.door.backend.Open(b.engine)
+			b.lease("/box/state", "release", "x-ms-lease-id", idA).expect(200)
+			if state := b.stateOf("/box/state"); state != "available" {
+				t.Errorf("it is %s, by nobody", state)
+			}
+		})
+	}
+}
+
+// A leaving engine's caller goes away as soon as a command of some kind is done. It does nothing more for that caller.
+type leaving struct {
+	engine.Engine
+	is    func(core.Command) bool
+	leave func()
+}
+
+func (e *leaving) Do(ctx context.Context, c core.Command) (core.Answer, error) {
+	if ctx.Err() != nil {
+		return core.Answer{}, engine.Unavailable("the request ended")
+	}
+	answer, err := e.Engine.Do(ctx, c)
+	if e.is(c) {
+		e.leave()
+	}
+	return answer, err
+}
+
+func (e *leaving) Read(ctx context.Context, fn func(core.View)) error {
+	if ctx.Err() != nil {
+		return engine.Unavailable("the request ended")
+	}
+	return e.Engine.Read(ctx, fn)
+}
+
 // Many want a lease, and write under it, while leases are broken. No write is ever made
 // by who does not hold the lease, and none is lost.
 func TestManyWriters(t *testing.T) {

@@ -16,6 +16,10 @@ import (
 // quietFor is how long the two ends of such a connection wait for a sign of each other.
 const quietFor = 10 * time.Second
 
+// maxQuestion is how long a question may be, and what is said of a large file before it comes. They name a server or a
+// value. Servers that belong to no cluster may ask, too, on as many connections as there are.
+const maxQuestion = 64 << 10
+
 // Ask asks a server of the mesh, and returns its answer. The error is a *leasehold.Error: the
 // other server's own; Unavailable if it did not get the question; Undecided if it may have. It
 // wraps a *Refusal if there was one.
@@ -33,6 +37,9 @@ func (m *Mesh) AskAt(ctx context.Context, address string, kind byte, body []byte
 }
 
 func (m *Mesh) ask(ctx context.Context, to uint64, p Peer, kind byte, body []byte) ([]byte, error) {
+	if len(body) > maxQuestion {
+		return nil, notAsked(fmt.Errorf("a question of %d bytes is too long", len(body)))
+	}
 	conn, err := m.connect(ctx, to, p, forAsk)
 	if err != nil {
 		return nil, notAsked(unavailable(p, err))
@@ -73,7 +80,7 @@ func lost(p Peer, err error) error {
 // answer takes a question and answers it.
 func (m *Mesh) answer(conn net.Conn, from Identity) {
 	_ = conn.SetReadDeadline(time.Now().Add(quietFor))
-	kind, body, err := readFrame(conn, MaxFrame)
+	kind, body, err := readFrame(conn, maxQuestion)
 	if err != nil || kind >= kindHello {
 		return
 	}

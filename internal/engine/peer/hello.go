@@ -100,7 +100,7 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 	}
 	other, err := readWelcome(kind, body)
 	if err != nil {
-		return Identity{}, err
+		return Identity{}, believed(conn, err, name)
 	}
 	if name != "" && other.Name != name {
 		return Identity{}, refuse(WrongServer, "server %s answers there, and not %q", other, name)
@@ -109,6 +109,22 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 		return Identity{}, err
 	}
 	return other, nil
+}
+
+// believed returns why a greeting failed. A refusal can end this server for good, so it counts as said by nobody unless
+// the other end proved the name by which it was called: any server of the authority can answer at an address.
+func believed(conn net.Conn, err error, name string) error {
+	var r *Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	if wrong := certified(conn, r.By.Name); wrong != nil {
+		return wrong
+	}
+	if name != "" && r.By.Name != name {
+		r.By = Identity{}
+	}
+	return r
 }
 
 // greetAdvice returns what may be wrong where something listens and does not answer.

@@ -278,6 +278,32 @@ func TestErrorsOfQuestionsKeepTheirCode(t *testing.T) {
 }
 
 // Whoever was asked may have done it: only that is Undecided.
+// Whoever may ask makes this server keep no more than a question has.
+func TestALongQuestionIsNotTaken(t *testing.T) {
+	a := startEnd(t, 1, nil)
+	a.ask = func(_ context.Context, body []byte) ([]byte, error) {
+		return nil, fmt.Errorf("%d bytes were kept", len(body))
+	}
+	a.took = func(io.Reader) error { return errors.New("the file was begun") }
+	for purpose, kind := range map[string]byte{forAsk: 9, forStream: kindHead} {
+		conn, err := net.Dial("tcp", a.Self().Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := greet(conn, hello{Identity{Name: "stranger"}, purpose, 0}, "n1"); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write(appendFrame(nil, kind, make([]byte, maxQuestion+1))) // it may hang up meanwhile
+		if kind, body, err := readFrame(conn, MaxFrame); err == nil {
+			t.Errorf("%s: it answered %#x: %s", purpose, kind, body)
+		}
+	}
+	if _, err := a.AskAt(t.Context(), a.Self().Address, 9, make([]byte, maxQuestion+1)); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("a long question is asked: %v", err)
+	}
+}
+
 func TestAQuestionWithoutAnAnswerIsUndecided(t *testing.T) {
 	a, b := startEnd(t, 1, nil), startEnd(t, 2, nil)
 	a.know(b)
@@ -511,6 +537,29 @@ func TestACertificateForAnotherNameIsRefused(t *testing.T) {
 	}
 	if _, err := b.Mesh.Ask(t.Context(), 3, 9, nil); !errors.As(err, &r) || r.Reason != WrongName || !strings.Contains(err.Error(), `"n2"`) {
 		t.Fatal(err)
+	}
+}
+
+// Whoever has a certificate of the authority can answer at an address. It cannot end a server in another's name.
+func TestARefusalByAnotherServerIsNotBelieved(t *testing.T) {
+	ca := newAuthority(t)
+	for name, calledBy := range map[string]string{"posing": "n2", "another": "n9"} {
+		t.Run(name, func(t *testing.T) {
+			a, b := startEnd(t, 1, ca.certify("n1")), startEnd(t, 2, ca.certify("n9"))
+			self := b.Self()
+			self.Name = calledBy
+			b.SetSelf(self)
+			b.admit = func(Identity, bool) *Refusal { return refuse(Removed, "go away") }
+			a.SetPeers(map[uint64]Peer{2: {"n2", self.Address}})
+			if _, err := a.Mesh.Ask(t.Context(), 2, 9, nil); err == nil {
+				t.Fatal("it was let in")
+			}
+			select {
+			case r := <-a.refusals:
+				t.Errorf("it was believed: %+v", r)
+			default:
+			}
+		})
 	}
 }
 

@@ -84,7 +84,7 @@ func refusedFor(conn net.Conn, err error) error {
 func (m *Mesh) takeStream(conn net.Conn, from Identity) {
 	r := bufio.NewReaderSize(conn, chunkBytes)
 	_ = conn.SetReadDeadline(time.Now().Add(quietFor))
-	kind, head, err := readFrame(r, MaxFrame)
+	kind, head, err := readFrame(r, maxQuestion)
 	if err != nil || kind != kindHead || len(head) == 0 {
 		return
 	}

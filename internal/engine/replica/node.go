@@ -309,6 +309,7 @@ func (n *Node) raftTick() {
 	n.outlast()
 	n.promoteNext()
 	n.freezeAgain()
+	n.dropArrivals()
 	n.offerCaps()
 }
 

@@ -192,9 +192,14 @@ func (n *Node) keepArrival(e Received) *raftpb.Message {
 		}
 		message = withLearner(message, n.id)
 	}
-	maps.DeleteFunc(n.arrived, func(index uint64, _ *arrival) bool { return index <= n.applied })
+	n.dropArrivals()
 	n.arrived[meta.GetIndex()] = &arrival{meta.GetTerm(), e.State, e.Roster, n.clock.Monotonic()}
 	return message
+}
+
+// dropArrivals lets go of states that raft did not use and will not: each is as large as this node's own.
+func (n *Node) dropArrivals() {
+	maps.DeleteFunc(n.arrived, func(index uint64, _ *arrival) bool { return index <= n.applied })
 }
 
 // isIn reports whether raft counts a node as a member.

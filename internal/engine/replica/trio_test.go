@@ -457,3 +457,29 @@ func TestALaggingFollowerGoesOnFromASnapshot(t *testing.T) {
 		t.Fatalf("its newest stamp came %v ago", behind)
 	}
 }
+
+// A snapshot of a leader that lost the lead while it was sent is of no use. Its state, as large as the node's own, is
+// not kept once the log has come past it.
+func TestAStateThatRaftDidNotTakeIsLetGo(t *testing.T) {
+	x := newTrio(t)
+	first, third := x.members[0], x.members[2].node
+	x.cut = func(from, to uint64) bool { return from == 3 || to == 3 }
+	first.call(lease("a", time.Hour))
+	x.run()
+	s, err := first.node.Capture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	third.Step(Received{Message: &raftpb.Message{
+		Type: raftpb.MsgSnap.Enum(), From: new(uint64(2)), To: new(uint64(3)), Term: new(third.Term() - 1),
+		Snapshot: &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: &s.Index, Term: &s.Term, ConfState: s.Members}},
+	}, State: s.State, Roster: s.Roster})
+	if len(third.arrived) != 1 || third.applied >= s.Index {
+		t.Fatalf("%d states came; at %d", len(third.arrived), third.applied)
+	}
+	x.cut = nil
+	x.ticks(20)
+	if third.applied < s.Index || third.statistics.Installed != 0 || len(third.arrived) != 0 {
+		t.Errorf("at %d of %d, installed %d, keeps %d", third.applied, s.Index, third.statistics.Installed, len(third.arrived))
+	}
+}

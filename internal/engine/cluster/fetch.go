@@ -226,8 +226,8 @@ func (e *Engine) others() (ids []uint64) {
 	return ids
 }
 
-// fetch gets a value from another server. Callers that want the same value wait for the same
-// transfer.
+// fetch gets a value from another server. Callers that want the same value wait for the same transfer, which none of
+// them ends by going away: this server should have the value anyway.
 func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
 	e.fetcher.mu.Lock()
 	f := e.fetcher.flights[large.SHA256]
@@ -237,20 +237,26 @@ func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
 		e.fetcher.flights[large.SHA256] = f
 	}
 	e.fetcher.mu.Unlock()
-	if first {
-		f.err = e.fetchFrom(ctx, large)
-		e.fetcher.mu.Lock()
-		delete(e.fetcher.flights, large.SHA256)
-		e.fetcher.mu.Unlock()
-		close(f.done)
-		return f.err
+	if first && !e.spawn(func() { e.fly(f, large) }) {
+		return errStopping
 	}
 	select {
 	case <-f.done:
 		return f.err
+	case <-e.stopped:
+		return errStopping
 	case <-ctx.Done():
 		return engine.Unavailable("the request ended before the value arrived")
 	}
+}
+
+// fly carries out a transfer.
+func (e *Engine) fly(f *flight, large leasehold.Large) {
+	f.err = e.fetchFrom(e.network.ctx, large)
+	e.fetcher.mu.Lock()
+	delete(e.fetcher.flights, large.SHA256)
+	e.fetcher.mu.Unlock()
+	close(f.done)
 }
 
 // fetchFrom asks the others in turn to send a value. They send it over their own connection;

@@ -107,6 +107,29 @@ func aValueThatIsOutOfReachIsNotGone(t *testing.T, s *site) {
 	}
 }
 
+func TestACallerThatLeavesTakesNoValueFromOthers(t *testing.T) {
+	inVirtualTime(t, aCallerThatLeavesTakesNoValueFromOthers)
+}
+
+func aCallerThatLeavesTakesNoValueFromOthers(t *testing.T, s *site) {
+	s.begin("a", "b", "c")
+	large := s.putLarge(s.leader(), "state/a", aState(1))
+	s.allHave(large)
+	e := s.follower()
+	if err := os.Remove(e.values.File(large.SHA256)); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := e.fetch(gone, *large); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("who left is told %v", err)
+	}
+	synctest.Wait() // no time passes: the server does not look through its values
+	if !e.values.Has(*large) {
+		t.Error("the transfer ended with the caller that began it")
+	}
+}
+
 func TestALargeValueNeedsAMajority(t *testing.T) { inVirtualTime(t, aLargeValueNeedsAMajority) }
 
 func aLargeValueNeedsAMajority(t *testing.T, s *site) {

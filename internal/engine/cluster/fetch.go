@@ -30,7 +30,12 @@ const (
 	giveWithin  = 30 * time.Minute
 	fetchPause  = time.Second
 	lookThrough = time.Minute // how often a server looks whether it has all that it should
+
+	maxGiving = 16 // values that are on their way to one server at a time
 )
+
+// errEnough is why a value was not sent.
+var errEnough = errors.New("a majority has it already")
 
 // valueName is how servers name a value to each other.
 type valueName struct {
@@ -58,6 +63,7 @@ type fetcher struct {
 	unsure  bool   // the whole state has to be looked through
 	since   uint64 // how far it has to have come for that
 	flights map[leasehold.Digest]*flight
+	giving  map[uint64]chan struct{} // by server: has an element for each value on its way there
 }
 
 // A flight is a value on its way here.
@@ -68,7 +74,17 @@ type flight struct {
 
 func newFetcher() *fetcher {
 	return &fetcher{wake: make(chan struct{}, 1), wanted: map[leasehold.Digest]leasehold.Large{}, unsure: true,
-		flights: map[leasehold.Digest]*flight{}}
+		flights: map[leasehold.Digest]*flight{}, giving: map[uint64]chan struct{}{}}
+}
+
+// giveTo returns where who sends a value to a server takes its turn.
+func (h *fetcher) giveTo(id uint64) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.giving[id] == nil {
+		h.giving[id] = make(chan struct{}, maxGiving)
+	}
+	return h.giving[id]
 }
 
 // want notes values that are named now.
@@ -346,8 +362,10 @@ func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 		need--
 	}
 	results := make(chan error, len(voters))
+	enough := make(chan struct{})
+	defer close(enough)
 	for _, id := range voters {
-		if !e.spawn(func() { results <- e.give(id, large) }) {
+		if !e.spawn(func() { results <- e.give(id, large, enough) }) {
 			return errStopping
 		}
 	}
@@ -380,10 +398,24 @@ func (e *Engine) enough(ctx context.Context, results <-chan error, need, left in
 	return nil
 }
 
-// give makes sure that another server has a value.
-func (e *Engine) give(to uint64, large leasehold.Large) error {
+// give makes sure that another server has a value. If that has not begun when there are enough without it, it is not
+// sent.
+func (e *Engine) give(to uint64, large leasehold.Large, enough <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(e.network.ctx, giveWithin)
 	defer cancel()
+	turn := e.fetcher.giveTo(to)
+	select {
+	case turn <- struct{}{}:
+	default:
+		select {
+		case turn <- struct{}{}:
+		case <-enough:
+			return errEnough
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer func() { <-turn }()
 	has, err := askServer[valueName, bool](ctx, e.network, to, askHasValue, nameOf(large))
 	if err != nil || has {
 		return err

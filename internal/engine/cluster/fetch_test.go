@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +131,60 @@ func aCallerThatLeavesTakesNoValueFromOthers(t *testing.T, s *site) {
 	if !e.values.Has(*large) {
 		t.Error("the transfer ended with the caller that began it")
 	}
+}
+
+// A slow server gets what a majority already has when it asks for it. Until then no more is on its way there than it
+// can take: else the values of one busy caller would use up its places for connections, and the memory of who sends.
+func TestASlowServerIsNotSentEverythingAtOnce(t *testing.T) {
+	inVirtualTime(t, aSlowServerIsNotSentEverythingAtOnce)
+}
+
+func aSlowServerIsNotSentEverythingAtOnce(t *testing.T, s *site) {
+	var slow string
+	var open, most atomic.Int64
+	s.dial = func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := s.wires.dial(ctx, address)
+		if err != nil || address != slow {
+			return conn, err
+		}
+		most.Store(max(most.Load(), open.Add(1)))
+		nowhere, _ := net.Pipe()
+		return &stalling{conn, nowhere, sync.OnceFunc(func() { open.Add(-1) })}, nil
+	}
+	s.begin("a", "b", "c")
+	s.retry(func() error { _, err := s.engines["a"].Transfer(t.Context(), "a"); return err })
+	slow = s.engines["c"].self.Peer
+	for i := range 4 * maxGiving {
+		if _, err := s.engines["a"].PutValue(t.Context(), bytes.NewReader(aState(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := most.Load(); n == 0 || n > maxGiving {
+		t.Errorf("%d values were on their way to the slow server at a time", n)
+	}
+}
+
+// A stalling connection carries no large file.
+type stalling struct {
+	net.Conn
+	nowhere net.Conn
+	closed  func()
+}
+
+func (c *stalling) Write(b []byte) (int, error) {
+	if len(b) > 4<<10 {
+		return c.nowhere.Write(b)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *stalling) SetWriteDeadline(t time.Time) error {
+	return errors.Join(c.Conn.SetWriteDeadline(t), c.nowhere.SetWriteDeadline(t))
+}
+
+func (c *stalling) Close() error {
+	c.closed()
+	return errors.Join(c.Conn.Close(), c.nowhere.Close())
 }
 
 func TestALargeValueNeedsAMajority(t *testing.T) { inVirtualTime(t, aLargeValueNeedsAMajority) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -63,6 +64,62 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 	if h, m, _ := found.Storage.InitialState(); found.Applied != 10 || last != 12 || h.GetTerm() != 3 || len(m.GetVoters()) != 3 || found.State.Now() != 7 {
 		t.Fatalf("applied %d, last %d, hard %v, members %v, now %d", found.Applied, last, h, m, found.State.Now())
 	}
+}
+
+// Entries that a snapshot of a later term replaced do not come back with a restart: a log whose end is of an earlier
+// term than its snapshot votes for who has less.
+func TestWhatASnapshotReplacedStaysGone(t *testing.T) {
+	dir, err := OpenDir(t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	begun, err := recoverDir(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Disk{room: &room{dir: dir, slog: slog.New(slog.DiscardHandler)}, log: begun.Log, watch: newMetrics(nil)}
+	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: 2, Term: 3, Roster: &replica.Roster{Cluster: "c"}, State: core.New()}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	members := &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
+	entries := func(term uint64, indexes ...uint64) (list []*raftpb.Entry) {
+		for _, i := range indexes {
+			list = append(list, &raftpb.Entry{Term: new(term), Index: new(i), Type: raftpb.EntryNormal.Enum()})
+		}
+		return list
+	}
+	for _, w := range []replica.Write{
+		{Hard: &raftpb.HardState{Term: new(uint64(2)), Commit: new(uint64(0))}, Entries: entries(2, 1, 2, 3, 4)},
+		{Hard: &raftpb.HardState{Term: new(uint64(3)), Commit: new(uint64(2))}, Snapshot: &walpb.Snapshot{Index: new(uint64(2)), Term: new(uint64(3)), ConfState: members}},
+	} {
+		if err := d.write(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lasts := func(log *wal.WAL) (index, term uint64, found *Recovered) {
+		t.Helper()
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if found, err = recoverDir(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		index, _ = found.Storage.LastIndex()
+		term, _ = found.Storage.Term(index)
+		return index, term, found
+	}
+	index, term, found := lasts(d.log)
+	if index != 2 || term != 3 {
+		t.Errorf("the log ends with entry %d of term %d", index, term)
+	}
+	if err := found.Log.Save(&raftpb.HardState{Term: new(uint64(3)), Commit: new(uint64(3))}, entries(3, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if index, term, found = lasts(found.Log); index != 3 || term != 3 {
+		t.Errorf("then with entry %d of term %d", index, term)
+	}
+	_ = found.Log.Close()
 }
 
 // A file that another node sent must not be purged before the log has heard of it.

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 
 	"github.com/leasehold/leasehold/internal/core"
@@ -70,7 +71,7 @@ func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	}
 	r := &Recovered{State: snapshot.State, Roster: snapshot.Roster,
 		Applied: mark.GetIndex(), Size: size}
-	if err := r.readLog(d.wal(), mark); err != nil || !r.torn {
+	if err := r.readLog(d.wal(), mark, scan.lastIndex); err != nil || !r.torn {
 		return r, err
 	}
 	return beginAgain(d, r.Log)
@@ -129,7 +130,7 @@ func (d *Dir) newestState(marks []*walpb.Snapshot) (*walpb.Snapshot, replica.Sna
 
 // readLog reads the entries after a snapshot and leaves the log open for more. etcd's wal
 // panics on some kinds of damage, which here is an error like any other.
-func (r *Recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
+func (r *Recovered) readLog(dir string, snapshot *walpb.Snapshot, last uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = damaged(dir, fmt.Sprint(p))
@@ -149,6 +150,8 @@ func (r *Recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 		// all of it, and nobody was promised anything.
 		r.Fresh, r.torn, entries = true, len(entries) > 0, nil
 	}
+	// What another server's snapshot replaced is still in the files, with the terms of leaders before it.
+	entries = slices.DeleteFunc(entries, func(e *raftpb.Entry) bool { return e.GetIndex() > last })
 	r.Storage, err = replica.NewStorage(snapshot, hard, entries)
 	return err
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ type network struct {
 	strangers strangers
 	applied   atomic.Uint64 // how far this server has come
 
-	receiving sync.Mutex // one snapshot at a time
+	receiving receiving
 
 	mu     sync.Mutex // guards what follows
 	roster *replica.Roster
@@ -267,11 +268,11 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	if m.GetFrom() != from.ID || m.GetType() != raftpb.MsgSnap {
 		return errMessage
 	}
-	// A state takes memory and disk while it arrives; raft asks again for what was refused.
-	if !n.receiving.TryLock() {
-		return errors.New("another snapshot is being received")
+	ctx, end, err := n.receiving.begin(ctx, m.GetTerm())
+	if err != nil {
+		return err
 	}
-	defer n.receiving.Unlock()
+	defer end()
 	start := time.Now()
 	meta := m.GetSnapshot().GetMetadata()
 	e := n.engine.Load()
@@ -280,7 +281,7 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	}
 	s, err := e.disk.ReceiveState(meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
 	if err != nil {
-		return err
+		return cmp.Or(overtaken(ctx), err)
 	}
 	n.log.Info("received a snapshot from another server", "server", from.Name, "index", meta.GetIndex(), "took",
 		time.Since(start))
@@ -288,6 +289,58 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	// Only now that the file is durable: raft confirms the snapshot as soon as it has installed
 	// it.
 	n.post(replica.Received{Message: m, State: s.State, Roster: s.Roster})
+	return nil
+}
+
+// receiving lets one snapshot in at a time: a state takes memory and disk while it arrives, and raft asks again for
+// what was refused. One of a later leader ends that of an earlier one, which would be of no use, and may take hours.
+type receiving struct {
+	mu   sync.Mutex
+	term uint64 // of the leader whose snapshot arrives; 0: none does
+	end  context.CancelCauseFunc
+	done chan struct{}
+}
+
+var errLaterLeader = errors.New("a later leader sends a snapshot")
+
+// begin waits for its turn. The snapshot must not be received beyond the end of the context that it returns.
+func (r *receiving) begin(ctx context.Context, term uint64) (context.Context, func(), error) {
+	for {
+		r.mu.Lock()
+		if r.term == 0 {
+			break
+		}
+		if term <= r.term {
+			r.mu.Unlock()
+			return nil, nil, errors.New("another snapshot is being received")
+		}
+		r.end(errLaterLeader)
+		done := r.done
+		r.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	r.term, r.end, r.done = term, cancel, done
+	return ctx, func() {
+		cancel(nil)
+		r.mu.Lock()
+		r.term = 0
+		r.mu.Unlock()
+		close(done)
+	}, nil
+}
+
+// overtaken returns why a snapshot was not received to its end, if that was for a later leader's.
+func overtaken(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errLaterLeader) {
+		return cause
+	}
 	return nil
 }
 

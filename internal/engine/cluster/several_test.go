@@ -10,7 +10,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
 	"math/big"
 	"net"
 	"os"
@@ -22,12 +24,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/enginetest"
+	"github.com/leasehold/leasehold/internal/engine/peer"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
@@ -1014,16 +1019,59 @@ func aSnapshotThatFailedIsSentAgain(t *testing.T, s *site) {
 	for i := range 200 {
 		s.do(s.engines["n1"], lease(fmt.Sprint("r", i), time.Hour))
 	}
-	behind.network.receiving.Lock()
+	_, end, err := behind.network.receiving.begin(t.Context(), math.MaxUint64)
+	if err != nil {
+		t.Fatal(err)
+	}
 	join()
 	s.await("a failure", func() bool { return strings.Contains(s.logs["n1"].String(), "a snapshot could not be sent") })
-	behind.network.receiving.Unlock()
+	end()
 	if s.holds(behind, "r199") != 1 {
 		t.Fatal("it does not know all")
 	}
 	if !strings.Contains(s.logs["n1"].String(), "a snapshot was sent") {
 		t.Fatal("it knows all without a snapshot")
 	}
+}
+
+// A leader that lost the lead, and whose link is slow, does not keep the next one's snapshot out.
+func TestALaterLeadersSnapshotComesFirst(t *testing.T) {
+	inVirtualTime(t, aLaterLeadersSnapshotComesFirst)
+}
+
+func aLaterLeadersSnapshotComesFirst(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	n := s.engines["n3"].network
+	send := func(from, term uint64, body io.Reader) error {
+		head, err := proto.Marshal(&raftpb.Message{Type: raftpb.MsgSnap.Enum(), From: &from, Term: &term,
+			Snapshot: &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(1 << 40)), Term: &term}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Stream(t.Context(), peer.Identity{ID: from}, streamSnapshot, head, body)
+	}
+	earlier := make(chan error, 1)
+	go func() { earlier <- send(1, 100, io.LimitReader(slowly{}, 600)) }()
+	time.Sleep(time.Minute)
+	for _, again := range []uint64{99, 100} {
+		if err := send(1, again, strings.NewReader("a state")); err == nil || !strings.Contains(err.Error(), "another snapshot") {
+			t.Errorf("one of term %d: %v", again, err)
+		}
+	}
+	if err := send(2, 101, strings.NewReader("a state")); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("the next leader's is not looked at: %v", err)
+	}
+	if err := <-earlier; !errors.Is(err, errLaterLeader) {
+		t.Errorf("the earlier one: %v", err)
+	}
+}
+
+// slowly has a byte each second.
+type slowly struct{}
+
+func (slowly) Read(b []byte) (int, error) {
+	time.Sleep(time.Second)
+	return 1, nil
 }
 
 func TestFiguresOfTheConnections(t *testing.T) { inVirtualTime(t, figuresOfTheConnections) }

@@ -301,6 +301,7 @@ func (n *network) joined(a joinAnswer) error {
 	n.dir.Node, n.dir.Cluster, n.dir.Joined = a.Member.ID, a.Cluster, true
 	n.mu.Lock()
 	n.note(a.Roster) // until the log says where the others are
+	n.took = a.Roster
 	n.mu.Unlock()
 	return n.dir.Save()
 }

@@ -59,6 +59,7 @@ type network struct {
 
 	mu     sync.Mutex // guards what follows
 	roster *replica.Roster
+	took   *replica.Roster // of the cluster when it took this server in; nil: that was before this start
 	// places is where the others are. A server that was removed is not in it; one that the
 	// roster does not have yet may be: a server that replays its log, or joins, passes through
 	// all rosters that there ever were, and must not lose its leader's address on the way.
@@ -196,6 +197,13 @@ func (n *network) current() *replica.Roster {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.roster
+}
+
+// joinedTo returns who belonged to the cluster when this server was taken in; nil: it is not known any more.
+func (n *network) joinedTo() *replica.Roster {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.took
 }
 
 // Reached hears that messages get through to a server.

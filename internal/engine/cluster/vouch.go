@@ -45,7 +45,10 @@ func (n *network) isMember(roster *replica.Roster, from peer.Identity) bool {
 		return true
 	}
 	if _, ok := roster.Member(n.mesh.Self().ID); !ok {
-		return true // this one has not even come to its own place in the log: it knows nobody
+		// This one has not even come to its own place in the log. It knows whom it joined, or nobody.
+		if roster = n.joinedTo(); roster == nil || knows(roster, from) {
+			return true
+		}
 	}
 	s := &n.strangers
 	s.mu.Lock()

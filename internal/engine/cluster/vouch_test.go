@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // A certificate is not enough: a server waits until an operator has prepared a place for it.
@@ -70,6 +71,31 @@ func aStrangerIsNotLetIn(t *testing.T, s *site) {
 	}
 	if n := len(s.leader().network.current().Members); n != 3 {
 		t.Errorf("there are %d members", n)
+	}
+}
+
+// A server that has just joined, and waits for its first snapshot, takes that from those who took it in, and from
+// whom they know: not from any server of the authority.
+func TestAStrangerIsNotLetInByAJoiner(t *testing.T) { inVirtualTime(t, aStrangerIsNotLetInByAJoiner) }
+
+func aStrangerIsNotLetInByAJoiner(t *testing.T, s *site) {
+	s.begin("n1")
+	n := s.join("n2", s.engines["n1"]).network
+	n.mu.Lock()
+	n.roster = &replica.Roster{} // as it is until the snapshot is there
+	n.mu.Unlock()
+	first := s.engines["n1"].network.mesh.Self()
+	stranger := first
+	stranger.ID, stranger.Name, stranger.Dir, stranger.Address = 99, "evil", "evil", "evil:1"
+	if refused := n.Admit(stranger, false); refused == nil || refused.Reason != peer.NotReady {
+		t.Errorf("a stranger is told %v", refused)
+	}
+	stranger.ID = first.ID
+	if refused := n.Admit(stranger, false); refused == nil {
+		t.Error("a stranger is let in under the id of another")
+	}
+	if refused := n.Admit(first, false); refused != nil {
+		t.Errorf("who took it in is told %v", refused)
 	}
 }
 

@@ -41,7 +41,7 @@ type Backend struct {
 	stays, renewals, checks *Places // of requests that take long
 	answers                 *Places // bytes of large answers
 
-	strangers limit.Budget
+	strangers *limit.Budget // bytes
 
 	version map[string]string // what doors add to the version; written while they are opened
 
@@ -89,16 +89,9 @@ func NewStarting(options Options) *Backend {
 	b.answers = newAnswers(options.Answers)
 	b.checks = NewPlaces(maxChecks, maxChecks/10, "as many watch the health of this server as can: ask for it now "+
 		"and then")
-	b.strangers = limit.Budget{Most: strangersMemory, Alone: strangersMemory / 4 * 3}
+	b.strangers = listen.NewStrangers()
 	return b
 }
-
-// strangersMemory is how many bytes of requests are kept for all clients together that have not shown who they are,
-// beyond a few KiB for each connection.
-const strangersMemory = 64 << 20
-
-// Strangers is the memory that all connections share on which nothing was proven. Clients are networks of addresses.
-func (b *Backend) Strangers() *limit.Budget { return &b.strangers }
 
 // Open gives the backend its engine, and lets requests in. It is called once. The engine is
 // put behind a guard: doors do and see what who asks them may.

@@ -28,7 +28,7 @@ type (
 
 // NewHost returns a port that doors share.
 func NewHost(b *Backend, c HostConfig, doors ...Door) *Host {
-	c.State = b.State()
+	c.State, c.Strangers = b.State(), b.Strangers()
 	if c.Log == nil {
 		c.Log = b.Log()
 	}
@@ -45,7 +45,7 @@ func NewHost(b *Backend, c HostConfig, doors ...Door) *Host {
 
 // NewOwnHost returns the port that a door has for itself.
 func NewOwnHost(b *Backend, c HostConfig, p *Port) *Host {
-	c.State, c.Name = b.State(), p.Name
+	c.State, c.Strangers, c.Name = b.State(), b.Strangers(), p.Name
 	c.MaxConnections, c.MaxHeader = p.MaxConnections, p.MaxHeader
 	SetDefault(&c.MaxConnections, 4000)
 	c.HeaderTime, c.ReadTime, c.WriteTime = p.HeaderTime, p.ReadTime, p.WriteTime

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 const (
@@ -113,6 +115,7 @@ func inBubble(t *testing.T, do func(s *site)) {
 			Stream: func(impl any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 				return next(impl, s)
 			},
+			Strangers:  &limit.Budget{Most: 64 << 20, Alone: 63 << 20},
 			MaxRequest: testMost, MaxStreams: 64, MaxUnsent: testUnsent, PingTime: testPing, SlowTime: testSlow, DrainTime: testDrain,
 			Greeted: func(net.Conn) {}, Plain: e.plain, ReadTime: testRead, WriteTime: testWrite,
 		})}

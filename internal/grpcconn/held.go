@@ -1,10 +1,10 @@
 package grpcconn
 
 import (
-	"sync/atomic"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/leasehold/leasehold/internal/socket"
 )
 
 const (
@@ -16,10 +16,10 @@ const (
 	freeHeld = 256 << 10
 	// maxLent is how much all connections together may have beyond that.
 	maxLent = 512 << 20
-	// strangerHeld and strangersLent are the same for connections on which nothing was proven: of those there can be
-	// as many as there are connections, and nobody knows who they are.
-	strangerHeld  = 16 << 10
-	strangersLent = 64 << 20
+	// strangerHeld is what a connection always has on which nothing was proven, enough to log in by one request: of
+	// those there can be as many as there are connections, and nobody knows who they are. What they have beyond it is
+	// Strangers of the configuration.
+	strangerHeld = streamCost + plainCost + 8<<10
 	// streamCost is what a call costs beside its header and messages: a goroutine, which may have to wait until its
 	// client takes the answer.
 	streamCost = 4 << 10
@@ -43,19 +43,27 @@ func (c *conn) hold(n int) {
 		free = freeHeld
 	}
 	if lent := max(0, c.held.bytes-free); lent != c.lent || known != c.known {
-		c.budget().Add(int64(-c.lent))
+		c.lend(-c.lent)
 		c.known, c.lent = known, lent
-		c.budget().Add(int64(lent))
+		c.lend(lent)
 	}
 }
 
-// budget counts what is lent to connections such as this one.
-func (c *conn) budget() *atomic.Int64 {
-	if c.known {
-		return &c.server.lent
+// lend counts what is lent among that of connections such as this one.
+func (c *conn) lend(n int) {
+	switch {
+	case n == 0:
+	case c.known:
+		c.server.lent.Add(int64(n))
+	case n > 0:
+		c.server.Strangers.Add(c.network(), n)
+	default:
+		c.server.Strangers.Give(c.network(), -n)
 	}
-	return &c.server.strangers
 }
+
+// network is where the client is, as it shares with others.
+func (c *conn) network() string { return socket.Network(c.from).String() }
 
 // tooMuch says that a connection holds more than it may.
 func (c *conn) tooMuch() error { return c.exceeds(0) }
@@ -65,9 +73,10 @@ func (c *conn) exceeds(beyond int) error {
 	switch {
 	case c.held.bytes > maxHeld+beyond:
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on one connection", maxHeld)
-	case c.lent > 0 && !c.known && c.server.strangers.Load() > int64(strangersLent+beyond):
+	case c.lent > 0 && !c.known && c.server.Strangers.Over(c.network(), beyond):
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes of clients that have not shown who they are "+
-			"are under way", strangersLent)
+			"are under way, or more than their part of one network of them: try again in a moment",
+			c.server.Strangers.Most)
 	case c.lent > 0 && c.server.lent.Load() > int64(maxLent+beyond):
 		return status.Errorf(codes.ResourceExhausted, "more than %d bytes are under way on all connections", maxLent)
 	}

@@ -2,6 +2,7 @@ package grpcconn
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,25 @@ import (
 
 	"golang.org/x/net/http2"
 )
+
+// exhaust has strangers of many networks take all that is lent to such, and returns what gives it back.
+func (s *site) exhaust() (giveBack func()) {
+	taken := map[string]int{}
+	for i, shared := 0, s.server.Strangers; shared.Now() < shared.Most; i++ {
+		from := fmt.Sprint(i)
+		for n := shared.Most - shared.Now(); n > 0; n /= 2 {
+			if shared.Take(from, n) {
+				taken[from] = n
+				break
+			}
+		}
+	}
+	return func() {
+		for from, n := range taken {
+			s.server.Strangers.Give(from, n)
+		}
+	}
+}
 
 // Calls that never send anything cost no more than so much, however large their headers are.
 func TestLargeHeaders(t *testing.T) {
@@ -34,7 +54,7 @@ func TestLargeHeaders(t *testing.T) {
 // Clients whose requests are small are served although others hold all that they may together.
 func TestManyHold(t *testing.T) {
 	inBubble(t, func(s *site) {
-		s.server.strangers.Store(strangersLent) // as by hundreds of connections
+		giveBack := s.exhaust() // as by hundreds of connections
 		c := s.raw(true)
 		_ = c.WriteSettings()
 		c.send(message(0)...)
@@ -52,19 +72,19 @@ func TestManyHold(t *testing.T) {
 		if got := c.came(); got != "HEADERS,RST_STREAM NO_ERROR" {
 			t.Errorf("a large call: %q", got)
 		}
-		s.server.strangers.Add(-strangersLent)
+		giveBack()
 		large(5)
 		large(7)
 		_ = c.WriteRSTStream(7, http2.ErrCodeCancel)
 		if got := c.came(); got != "" {
 			t.Errorf("a large call when the others are gone: %q", got)
 		}
-		if s.server.strangers.Load() == 0 {
+		if s.server.Strangers.Now() == 0 {
 			t.Error("it is not counted")
 		}
 		_ = c.Close()
 		synctest.Wait()
-		if got := s.server.strangers.Load(); got != 0 {
+		if got := s.server.Strangers.Now(); got != 0 {
 			t.Errorf("%d bytes stay counted", got)
 		}
 	})
@@ -76,7 +96,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	inBubble(t, func(s *site) {
 		stranger := s.raw(true)
 		_ = stranger.WriteSettings()
-		s.server.strangers.Store(strangersLent) // by others like it
+		s.exhaust() // by others like it
 		for what, c := range map[string]*raw{"unknown": stranger, "known": s.proven()} {
 			c.call(5, false)
 			_ = c.WriteData(5, false, binary.BigEndian.AppendUint32([]byte{0}, 1<<20))
@@ -96,7 +116,8 @@ func TestStrangersLeaveRoom(t *testing.T) {
 func TestRefusalsAreCounted(t *testing.T) {
 	inBubble(t, func(s *site) {
 		s.server.MaxStreams = 1 << 16
-		s.server.strangers.Store(strangersLent) // by others
+		s.exhaust() // by others
+		before := s.server.Strangers.Now()
 		c := s.raw(true)
 		_ = c.WriteSettings(window(0))
 		const calls = 10_000
@@ -109,8 +130,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 		}
 		_ = c.Close()
 		synctest.Wait()
-		if n := s.server.strangers.Load(); n != strangersLent {
-			t.Errorf("%d bytes stay counted", n-strangersLent)
+		if n := s.server.Strangers.Now() - before; n != 0 {
+			t.Errorf("%d bytes stay counted", n)
 		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Config is what a Server answers, and how long it waits for clients.
@@ -30,6 +32,10 @@ type Config struct {
 	Plain     func(s *Stream, w http.ResponseWriter, r *http.Request)
 	ReadTime  time.Duration // for all of such a request
 	WriteTime time.Duration // for all of the answer to one; as ReadTime, handlers can change it
+
+	// Strangers is the memory that connections share on which nothing was proven (see Stream.Proven), beyond what each
+	// has of its own. Clients are networks of addresses.
+	Strangers *limit.Budget
 
 	MaxRequest int // bytes of one message
 	MaxStreams int // calls that are under way on one connection
@@ -55,9 +61,7 @@ type Server struct {
 	Config
 	methods map[string]*method
 	crew    crew
-	lent    atomic.Int64 // bytes that connections hold beyond what each may
-
-	strangers atomic.Int64 // the same of those on which nothing was proven
+	lent    atomic.Int64 // bytes that connections hold beyond what each may, if something was proven on them
 
 	// decoders has room for those that decode large requests: they take their memory again for it, and not all can have
 	// theirs at once.

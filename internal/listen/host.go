@@ -25,6 +25,10 @@ type Config struct {
 	TLS   *tls.Config             // nil: plain
 	Wrap  func(net.Conn) net.Conn // makes a door's own connection, above TLS; it has NetConn. Only with HTTP/1
 
+	// Strangers is the memory that connections share on which nothing was proven. Nil: those of the port have their
+	// own.
+	Strangers *limit.Budget
+
 	Mutual         bool // clients show certificates
 	MaxConnections int  // 0: 10,000
 	OnlyHTTP1      bool // HTTP/2 is not offered
@@ -65,9 +69,6 @@ type Host struct {
 	after    sync.Map // of *http.Request: what to wait for after its handler
 	underWay *underWay
 
-	strangers limit.Budget // places of requests on connections on which nothing was proven
-	refused   limit.Budget // of those for which there is none, until that is told
-
 	intake *intake // for the HTTP server; nil: it takes connections from the gate
 }
 
@@ -85,8 +86,11 @@ func NewHost(c Config) *Host {
 		c.State = NewState()
 		c.State.Open()
 	}
-	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway), underWay: newUnderWay(),
-		strangers: newStrangers(maxStrange), refused: newStrangers(maxRefused)}
+	if c.Strangers == nil {
+		c.Strangers = NewStrangers()
+	}
+	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway)}
+	h.underWay = newUnderWay()
 	h.refuse = h.firstRefuse()
 	h.handler = h.mount()
 	// Not before it is needed: the door may count and log what it refuses.

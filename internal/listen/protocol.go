@@ -59,9 +59,13 @@ type Protocol struct {
 	Refuse func(c net.Conn, err error)
 }
 
-// ServeHTTP answers a request that a Protocol has read on a connection as the port answers those of HTTP.
+// ServeHTTP answers a request that a Protocol has read on a connection as the port answers those of HTTP. What it holds
+// is counted by the Protocol.
 func ServeHTTP(c net.Conn, w http.ResponseWriter, r *http.Request) {
-	ConnOf(c).host.ServeHTTP(w, r.WithContext(withConn(r.Context(), c)))
+	h := ConnOf(c).host
+	r = r.WithContext(withConn(r.Context(), c))
+	h.answer(w, r)
+	h.waitAfter(r)
 }
 
 // A Fault is an error that HTTP has a status of its own for.

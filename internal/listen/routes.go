@@ -90,10 +90,13 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer h.answered(c)
+		if !c.stranger.known.Load() && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			_ = r.Body.Close() // nobody reads it, and net/http keeps up to 1 MiB for each connection
+		}
 	}
 	h.answer(w, r)
 	if c := Carrier(r); c != nil && !c.stranger.known.Load() {
-		awaitTaken(w)
+		awaitTaken(w, r)
 	}
 	h.waitAfter(r)
 }

@@ -11,6 +11,8 @@ import (
 
 	xhttp2 "golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Requests over HTTP/2 on a connection on which nothing was proven have few places, which they give back when they end
@@ -20,7 +22,8 @@ func TestStrangersShareRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewHost(Config{HTTP: []HTTP{{Routes: []Route{
+	shared := &limit.Budget{Most: 20 * strangeCost, Alone: 10 * strangeCost}
+	h := NewHost(Config{Strangers: shared, HTTP: []HTTP{{Routes: []Route{
 		{Pattern: "/", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 		})},
@@ -29,7 +32,6 @@ func TestStrangersShareRequests(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body)
 		})},
 	}}}})
-	h.strangers.Most, h.strangers.Alone = 20, 10
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(ctx, l) }()
@@ -60,9 +62,9 @@ func TestStrangersShareRequests(t *testing.T) {
 	}
 	await := func(what string, n int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); h.strangers.Now() != n; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); shared.Now() != n*strangeCost; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%s: %d places are taken, want %d", what, h.strangers.Now(), n)
+				t.Fatalf("%s: %d bytes are taken, want those of %d requests", what, shared.Now(), n)
 			}
 		}
 	}
@@ -75,10 +77,10 @@ func TestStrangersShareRequests(t *testing.T) {
 	await("after a login", 0)
 	var halves []func() error
 	var answers []chan int
-	for n := range 10 {
+	for n := range 11 { // the first is free
 		status, end := stranger("/")
 		halves, answers = append(halves, end), append(answers, status)
-		await("half requests", n+1)
+		await("half requests", n)
 	}
 	status, _ = stranger("/")
 	if got := <-status; got != http.StatusTooManyRequests {
@@ -111,9 +113,9 @@ func TestStrangersTakeTheirAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewHost(Config{HTTP: []HTTP{{Routes: []Route{{Pattern: "/", Handler: http.NotFoundHandler()}}}}})
-	h.strangers.Most, h.strangers.Alone = 20, 10
-	h.refused.Most, h.refused.Alone = 8, 4
+	shared := &limit.Budget{Most: 20 * strangeCost, Alone: 10 * strangeCost}
+	h := NewHost(Config{Strangers: shared,
+		HTTP: []HTTP{{Routes: []Route{{Pattern: "/", Handler: http.NotFoundHandler()}}}}})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(ctx, l) }()
@@ -156,10 +158,10 @@ func TestStrangersTakeTheirAnswers(t *testing.T) {
 			resets++
 		}
 	}
-	if headers != h.strangers.Alone+h.refused.Alone {
-		t.Errorf("%d are answered, and %d reset", headers, resets)
+	if want := 1 + 10 + 2; headers != want { // one is free, and of a quarter more half is for one client
+		t.Errorf("%d are answered, want %d, and %d reset", headers, want, resets)
 	}
-	if n, m := h.strangers.Now(), h.refused.Now(); n != h.strangers.Alone || m != h.refused.Alone {
-		t.Errorf("%d places are taken, and %d of those that were refused", n, m)
+	if n := shared.Now(); n != 12*strangeCost {
+		t.Errorf("%d bytes are taken", n)
 	}
 }

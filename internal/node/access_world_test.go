@@ -25,6 +25,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/limit"
 	"github.com/leasehold/leasehold/internal/listen"
 )
 
@@ -32,10 +33,11 @@ import (
 type world struct {
 	testing.TB
 	engine *spied
-	dir    string // its data
-	base   string // of the client port
-	azure  string // of the port for Azure's clients, with the account
-	consul string // of the port for those of Consul
+	shared *limit.Budget // memory of strangers
+	dir    string        // its data
+	base   string        // of the client port
+	azure  string        // of the port for Azure's clients, with the account
+	consul string        // of the port for those of Consul
 	client *http.Client
 	log    *log
 	tokens map[string]string // the secrets of people, by name
@@ -97,6 +99,7 @@ func newWorld(t testing.TB, given map[string]string) *world {
 	w.engine = &spied{Engine: e, kinds: map[string]bool{}}
 	s.metrics.CountBy(e.Read)
 	s.backend.Open(w.engine)
+	w.shared = s.backend.Strangers()
 	w.base = "http://" + s.listener.Addr().String()
 	m := regexp.MustCompile(`azure clients are served.*address=(\S+)`).FindStringSubmatch(w.log.String())
 	if m == nil {

@@ -73,7 +73,7 @@ func (d *Door) leave(w http.ResponseWriter, r *http.Request) error {
 		Issuer string `json:"issuer"`
 		To     string `json:"to"`
 	}
-	if err := readBody(w, r, &sent); err != nil {
+	if err := d.readBody(w, r, &sent); err != nil {
 		return err
 	}
 	if _, known := d.clients[sent.Issuer]; !known {

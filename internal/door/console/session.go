@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -110,7 +109,7 @@ func sessionOf(proof *credential.Proof, until time.Time) session {
 
 // signIn takes a credential, and has the browser keep it if it proves who sends it.
 func (d *Door) signIn(w http.ResponseWriter, r *http.Request) error {
-	secret, err := readToken(w, r)
+	secret, err := d.readToken(w, r)
 	if err != nil {
 		return err
 	}
@@ -182,11 +181,11 @@ func byTLS(r *http.Request) bool {
 const maxBody = 16 << 10
 
 // readToken reads the body of a request to sign in with a token.
-func readToken(w http.ResponseWriter, r *http.Request) (string, error) {
+func (d *Door) readToken(w http.ResponseWriter, r *http.Request) (string, error) {
 	var sent struct {
 		Token string `json:"token"`
 	}
-	if err := readBody(w, r, &sent); err != nil {
+	if err := d.readBody(w, r, &sent); err != nil {
 		return "", err
 	}
 	if sent.Token = strings.TrimSpace(sent.Token); sent.Token == "" {
@@ -196,16 +195,18 @@ func readToken(w http.ResponseWriter, r *http.Request) (string, error) {
 }
 
 // readBody reads a body that is JSON.
-func readBody(w http.ResponseWriter, r *http.Request, into any) error {
+func (d *Door) readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return door.Invalidly(http.StatusUnsupportedMediaType,
 			"send JSON, with the header Content-Type: application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := d.backend.ReadStranger(w, r, maxBody)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBody)
+	case errors.Is(err, leasehold.ErrLimited):
+		return err
 	case err != nil:
 		return door.Invalid("the body cannot be read: %v", err)
 	case json.Unmarshal(body, into) != nil:

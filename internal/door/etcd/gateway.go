@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/grpcconn"
 )
@@ -95,12 +96,8 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeFailure(w, err)
 		return
 	}
-	most := int64(maxJSON)
-	if anonymous[c.method] {
-		most = maxAnonymous
-	}
 	decode := func(m any) error {
-		body, err := wholeBody(w, r, most)
+		body, err := c.wholeBody(w, r)
 		if err != nil {
 			return err
 		}
@@ -123,9 +120,16 @@ func (c jsonCall) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // wholeBody reads a body to its end. Before that, net/http does not notice that the client has left.
-func wholeBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if err != nil {
+func (c jsonCall) wholeBody(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
+	if anonymous[c.method] {
+		body, err = c.door.backend.ReadStranger(w, r, maxAnonymous)
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+	}
+	switch {
+	case errors.Is(err, leasehold.ErrLimited):
+		return nil, status.Error(codes.ResourceExhausted, err.Error())
+	case err != nil:
 		return nil, status.Errorf(codes.InvalidArgument, "the body cannot be read: %v", err)
 	}
 	return body, nil
@@ -196,7 +200,7 @@ func (c jsonCall) serveStream(w http.ResponseWriter, r *http.Request) {
 		_, err := c.door.admit(s.ctx, c.method)
 		var body []byte
 		if err == nil {
-			body, err = wholeBody(w, r, maxJSON)
+			body, err = c.wholeBody(w, r)
 		}
 		if err != nil {
 			writeFailure(w, err)

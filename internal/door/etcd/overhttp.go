@@ -71,7 +71,8 @@ func (h overHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.take = func(bytes int) (func(), error) { return h.coming.EnterWith(ctx, bytes) }
 	m.taken.L = &m.mu
 	if anonymous[r.URL.Path] {
-		m.most = maxAnonymous
+		m.most, m.one = maxAnonymous, true
+		m.take = func(bytes int) (func(), error) { return h.backend.LendStranger(r.RemoteAddr, bytes) }
 	}
 	r = r.WithContext(context.WithValue(r.Context(), messagesKey{}, m))
 	r.Body = m
@@ -127,6 +128,7 @@ const (
 type messages struct {
 	in   io.ReadCloser
 	most int                             // bytes of one
+	one  bool                            // no more than one is read: nobody knows who sends it
 	take func(bytes int) (func(), error) // of what may be on its way
 
 	// Of the reader.
@@ -135,6 +137,7 @@ type messages struct {
 	rest  int      // bytes of the message that are missing
 	large bool     // it is larger than it may be: nothing is read behind its head
 	share int      // bytes that were taken
+	read  int      // messages
 	leave []func() // gives them back; guarded by mu
 
 	mu    sync.Mutex // guards what follows
@@ -163,6 +166,10 @@ func (m *messages) Read(b []byte) (n int, err error) {
 	if err := m.wait(); err != nil {
 		return 0, err
 	}
+	if m.one && m.read > 0 {
+		_ = m.in.Close() // else net/http keeps what comes for as long as the call lasts
+		return 0, io.EOF
+	}
 	for whole := 0; n < len(b) && whole == 0 && !m.large && err == nil; {
 		var read int
 		read, err = m.in.Read(b[n:])
@@ -171,6 +178,7 @@ func (m *messages) Read(b []byte) (n int, err error) {
 			return 0, refused
 		}
 		n += read
+		m.read += whole
 	}
 	return n, err
 }

@@ -38,7 +38,7 @@ const (
 func (d *Door) newOwn() *grpcconn.Server {
 	return grpcconn.NewServer(grpcconn.Config{
 		Services: d.services, Unary: d.unary, Stream: d.streaming, Admit: d.admit,
-		Plain: d.plain, ReadTime: door.ReadTime, WriteTime: door.WriteTime,
+		Strangers: d.backend.Strangers(), Plain: d.plain, ReadTime: door.ReadTime, WriteTime: door.WriteTime,
 		MaxRequest: maxRequest, MaxStreams: maxStreams, MaxUnsent: maxUnsent,
 		PingTime: pingTime, SlowTime: slowTime, DrainTime: drainTime, Greeted: door.Greeted,
 	})

@@ -736,6 +736,7 @@ var goldenRecords = func() map[string]core.Piece {
 	list["session-owned"] = core.Piece{Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Expires: 3630e9, Owner: goldenOwner}}
 	list["claim-owner"] = core.Piece{Space: "default", Value: &core.ClaimOwner{ID: "id1", Owner: goldenOwner}}
 	list["ended-claim-owned"] = core.Piece{Space: "default", Value: &core.EndedClaim{ID: "id1", Resource: "r", Holder: "ann", Token: 5, How: leasehold.ByTTL, At: 3600e9, Owner: goldenOwner}}
+	list["ended-claim-finished"] = core.Piece{Space: "default", Value: &core.EndedClaim{ID: "id1", Resource: "jobs/a", Holder: "ann", Token: 5, How: leasehold.Released, At: 3600e9, Said: 1 << 63, Owner: goldenOwner}}
 	list["event-owned"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 6, Kind: leasehold.SessionOpened, At: goldenMoment, Session: "s1", Owner: goldenOwner,
 	}}

@@ -83,7 +83,7 @@ func (c *codec) terms(v *core.Terms) {
 
 // endedClaim is an id that ended. The order in which such records come is the order in which
 // they are forgotten.
-func (c *codec) endedClaim(v *core.EndedClaim) {
+func (c *codec) endedClaim(kind uint64, v *core.EndedClaim) {
 	c.text("id", &v.ID)
 	c.text("resource", &v.Resource)
 	c.text("holder", &v.Holder)
@@ -91,6 +91,26 @@ func (c *codec) endedClaim(v *core.EndedClaim) {
 	c.oneOf("how", (*uint8)(&v.How), hows)
 	c.time("at", &v.At)
 	c.text("next", &v.Next)
+	if kind == kindFinishedClaim {
+		c.finishedClaim(v)
+	}
+	c.ownerIf(kind == kindOwnedEndedClaim, &v.Owner)
+}
+
+// endedKind is the kind of an id that ended.
+func endedKind(v *core.EndedClaim) uint64 {
+	if v.Said != 0 {
+		return kindFinishedClaim
+	}
+	return owned(v.Owner, kindEndedClaim, kindOwnedEndedClaim)
+}
+
+// finishedClaim is what a claim has beyond that of which something was said.
+func (c *codec) finishedClaim(v *core.EndedClaim) {
+	if c.unsigned("said", &v.Said); v.Said == 0 && c.fault == nil {
+		c.fail("said", "it is nothing, and then the record is of another kind")
+	}
+	c.ownerIf(present(c, "owner", &v.Owner), &v.Owner)
 }
 
 func (c *codec) endedSession(v *core.EndedSession) {

@@ -102,6 +102,8 @@ const (
 	kindBackfillOutcome    = 61
 
 	kindCalm = 62
+
+	kindFinishedClaim = 63 // an ended claim on a task, of which something was said. Others are as they were before
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -129,6 +131,7 @@ var recordNames = [...]string{
 	kindSeries: "series", kindReservedClaim: "reserved claim", kindStartDefinition: "start definition",
 	kindStartOutcome: "start outcome", kindBackfillDefinition: "backfill definition",
 	kindBackfillOutcome: "backfill outcome", kindCalm: "calm",
+	kindFinishedClaim: "finished claim",
 }
 
 // recordKind returns the number under which a piece is written; kindEnd if it has none. Of two
@@ -149,7 +152,7 @@ func recordKind(value any) uint64 {
 	case *core.Claim:
 		return claimKind(v)
 	case *core.EndedClaim:
-		return owned(v.Owner, kindEndedClaim, kindOwnedEndedClaim)
+		return endedKind(v)
 	case *core.EndedSession:
 		return owned(v.Owner, kindEndedSession, kindOwnedEndedSession)
 	// Most outcomes are about no record, and are written as they always were.
@@ -218,7 +221,7 @@ func newRecord(kind uint64) any {
 		return new(core.Resource)
 	case kindClaim, kindSelectClaim, kindTaskClaim, kindReservedClaim:
 		return new(core.Claim)
-	case kindEndedClaim, kindOwnedEndedClaim:
+	case kindEndedClaim, kindOwnedEndedClaim, kindFinishedClaim:
 		return new(core.EndedClaim)
 	case kindEndedSession, kindOwnedEndedSession:
 		return new(core.EndedSession)
@@ -284,8 +287,7 @@ func (c *codec) record(kind uint64, value any) {
 	case *core.Claim:
 		c.claimOf(kind, v)
 	case *core.EndedClaim:
-		c.endedClaim(v)
-		c.ownerIf(kind == kindOwnedEndedClaim, &v.Owner)
+		c.endedClaim(kind, v)
 	case *core.EndedSession:
 		c.endedSession(v)
 		c.ownerIf(kind == kindOwnedEndedSession, &v.Owner)

@@ -21,8 +21,6 @@ type modelTask struct {
 	attempts, most  int
 	lease           string
 	rests           time.Duration // until when it may not be claimed
-	result          string
-	finished        string // the lease that was finished, which may say so again
 }
 
 type modelWorker struct {
@@ -47,7 +45,7 @@ type taskModel struct {
 	rests   []*modelTask // deleted ones, whose resources may rest
 	orders  int
 	grace   time.Duration
-	given   []string // leases that were given back by their holders
+	said    map[string]string // of tasks, by the lease that ended with it
 }
 
 func (m *taskModel) task(path string) *modelTask {
@@ -92,7 +90,7 @@ func (m *taskModel) first(folder string) (first *modelWorker) {
 }
 
 func (m *taskModel) give(t *modelTask, w *modelWorker) {
-	t.state, t.lease, t.attempts, t.result = "doing", w.id, t.attempts+1, ""
+	t.state, t.lease, t.attempts = "doing", w.id, t.attempts+1
 	w.task, w.ends = t.path, m.now+w.ttl
 }
 
@@ -212,7 +210,6 @@ func (t *taskTest) step() {
 	case len(m.workers) > 0:
 		w := m.workers[t.IntN(len(m.workers))]
 		t.do(&core.Release{Namespace: ns, ID: w.id})
-		m.given = append(m.given, w.id)
 		m.end(w, true, m.now)
 	}
 }
@@ -301,17 +298,7 @@ func (t *taskTest) finish() {
 	answer := t.do(c)
 	w := m.worker(lease.id)
 	if w == nil {
-		task := (*modelTask)(nil)
-		for _, other := range m.tasks {
-			if other.finished == lease.id && other.lease == lease.id {
-				task = other
-			}
-		}
-		same := task != nil && task.result == c.Result && (task.state == "done") != c.Failed
-		// Once somebody else had the task, all that is known is that the lease was given back, as by a failure.
-		if !slices.ContainsFunc(m.tasks, func(task *modelTask) bool { return task.lease == lease.id }) {
-			same = c.Failed && slices.Contains(m.given, lease.id)
-		}
+		same := m.said[lease.id] == fmt.Sprint(c.Failed, c.Result)
 		if (answer.Err == nil) != same || !same && answer.Err.Code != leasehold.Lost {
 			t.fail("%s finished late: %v", lease.id, answer.Err)
 		}
@@ -321,14 +308,13 @@ func (t *taskTest) finish() {
 		t.fail("%s could not finish: %v", lease.id, answer.Err)
 	}
 	task := m.task(w.task)
-	task.state, task.result, task.finished = "done", c.Result, lease.id
+	task.state, m.said[lease.id] = "done", fmt.Sprint(c.Failed, c.Result)
 	if c.Failed {
 		if task.state = "failed"; task.attempts < task.most {
 			m.orders++
 			task.state, task.order = "todo", m.orders
 		}
 	}
-	m.given = append(m.given, w.id)
 	m.drop(w)
 	m.handOver()
 }
@@ -364,6 +350,7 @@ func TestTaskModelAgrees(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := &taskTest{T: t, Rand: rand.New(rand.NewPCG(seed, 43)), state: core.NewAt(core.NewestLevel)}
+			p.model.said = map[string]string{}
 			p.model.now = time.Second
 			if seed%2 == 1 {
 				p.model.grace = 7 * time.Second

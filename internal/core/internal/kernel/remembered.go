@@ -18,6 +18,7 @@ type EndedClaim struct {
 	How      leasehold.How
 	At       Time
 	Next     string // with IDChanged: the id it goes on under
+	Said     uint64 // what was said of the task as it ended, in short; 0: nothing
 	Owner    *access.Owner
 }
 

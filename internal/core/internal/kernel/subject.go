@@ -94,6 +94,13 @@ func (k Turn) Release(c *Claim, session, outcome string) {
 	k.t.finish(k.sp, c, end{how: leasehold.Released, at: k.t.now, own: own, outcome: outcome})
 }
 
+// Remember keeps with a lease that has ended what was said of its task, in short.
+func (k Turn) Remember(id string, said uint64) {
+	ended := *k.Ended(id)
+	ended.Said = said
+	k.sp.ended.Set(id, &ended)
+}
+
 // Tasks returns how many there are in all namespaces, and CountTasks changes that.
 func (k Turn) Tasks() int { return k.t.tasks }
 

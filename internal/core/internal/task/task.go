@@ -16,6 +16,7 @@ package task
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
@@ -133,7 +134,7 @@ func (t *tasks) Finish(k kernel.Turn, c *kernel.FinishTask) kernel.Answer {
 	fence := kernel.Fence{Lease: c.ID, Token: c.Token}
 	claim := k.Touch(c.ID)
 	if claim == nil {
-		if t.finishedBefore(k, c) || k.Plants(kernel.FinishLate) {
+		if finishedBefore(k, c) || k.Plants(kernel.FinishLate) {
 			return kernel.Answer{}
 		}
 		return kernel.Answer{Err: k.LostFence(fence)}
@@ -162,6 +163,7 @@ func (t *tasks) Finish(k kernel.Turn, c *kernel.FinishTask) kernel.Answer {
 	}
 	t.store(k, &finished)
 	k.Release(claim, c.Session, outcome(c))
+	k.Remember(c.ID, short(c))
 	return kernel.Answer{}
 }
 
@@ -176,18 +178,22 @@ func outcome(c *kernel.FinishTask) string {
 	return leasehold.TaskFailed.String() + ": " + c.Result
 }
 
-// finishedBefore reports whether an earlier try said the same. Once somebody else has the task, nothing is left of a
-// failure but that the lease was given back.
-func (t *tasks) finishedBefore(n kernel.Turn, c *kernel.FinishTask) bool {
-	ended := n.Ended(c.ID)
-	if ended == nil || ended.Token != c.Token || ended.How != leasehold.Released {
-		return false
+// finishedBefore reports whether an earlier try said the same. What became of the task since does not matter, and to
+// give the lease back is to say nothing.
+func finishedBefore(k kernel.Turn, c *kernel.FinishTask) bool {
+	ended := k.Ended(c.ID)
+	return ended != nil && ended.Token == c.Token && ended.Said == short(c)
+}
+
+// short is what is said of a task in short, and never 0.
+func short(c *kernel.FinishTask) uint64 {
+	sum := fnv.New64a() // nobody but who held the lease can look for another text with the same sum, to no use
+	_, _ = sum.Write([]byte(c.Result))
+	said := sum.Sum64() | 3
+	if c.Failed {
+		said ^= 1
 	}
-	task := t.Get(ended.Resource)
-	if task == nil || task.Lease != c.ID {
-		return c.Failed
-	}
-	return task.Result == c.Result && (task.State == leasehold.TaskDone) != c.Failed
+	return said
 }
 
 func refuse(code leasehold.Code, format string, args ...any) kernel.Answer {

@@ -503,6 +503,15 @@ var planted = map[string]fault{
 			return a
 		},
 	},
+	"panics": {
+		by: []string{"id/one holder of many", "contenders/fenced register", "acquire/each state", "wait/until a release"},
+		acquire: func(b *faulty, ctx context.Context, r store.Request) (store.Grant, error) {
+			if b.seen.count()%2 == 0 {
+				panic("on purpose")
+			}
+			return b.Store.Acquire(ctx, r)
+		},
+	},
 	"ignores a context that has ended": {
 		by: []string{"messages/a context that has ended"},
 		renew: func(b *faulty, ctx context.Context, refs []store.Ref) ([]store.Renewal, error) {
@@ -588,5 +597,25 @@ func TestTheDecoratorItselfIsRight(t *testing.T) {
 		if r := failures(t, c, one); r.failed() {
 			t.Errorf("%s fails: %s", one.name, r.failures[0])
 		}
+	}
+}
+
+// A cleanup that fails or panics keeps none from the others.
+func TestAllIsCleanedUp(t *testing.T) {
+	r := newRecorder(t, "x")
+	cleaned := 0
+	for range 3 {
+		r.Cleanup(func() { cleaned++ })
+		r.Cleanup(func() { r.Fatal("failed") })
+		r.Cleanup(func() { panic("on purpose") })
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.finish()
+	}()
+	<-ended
+	if cleaned != 3 || len(r.result().failures) != 6 {
+		t.Errorf("%d of 3 are cleaned up: %q", cleaned, r.result().failures)
 	}
 }

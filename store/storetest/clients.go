@@ -203,7 +203,7 @@ func clientsContend(k *kit, sessions bool) {
 	const n = 8
 	g := &register{guard: fence.NewMemory()}
 	end := time.Now().Add(k.rounds())
-	together(n, func(i int) {
+	k.together(n, func(i int) {
 		s, wire := k.cabled(16)
 		if !sessions {
 			s = wire

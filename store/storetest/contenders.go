@@ -157,7 +157,7 @@ func contend(k *kit, network func() fate, disrupt func(testing.TB)) {
 			c.round(end)
 		}
 	}
-	together(n+1, func(i int) {
+	k.together(n+1, func(i int) {
 		if i == n {
 			if disrupt != nil {
 				k.sleep(rounds / 3)
@@ -169,7 +169,7 @@ func contend(k *kit, network func() fate, disrupt func(testing.TB)) {
 		if network != nil {
 			s = k.network(s, network)
 		}
-		together(resources, func(resource int) { compete(i, s, resource) })
+		k.together(resources, func(resource int) { compete(i, s, resource) })
 	})
 	for _, g := range registers {
 		k.checkBeliefs(g)
@@ -293,7 +293,7 @@ func (c *contender) renew() (deadline time.Time, ok bool) {
 	defer cancel()
 	sent := time.Now()
 	list, err := c.store.Renew(ctx, c.ref)
-	if err != nil || list[0].Ended != nil || list[0].Err != nil {
+	if err != nil || len(list) != 1 || list[0].Ended != nil || list[0].Err != nil {
 		return deadline, false
 	}
 	return sent.Add(list[0].Remaining * 99 / 100), true
@@ -315,7 +315,7 @@ func pausedHolders(k *kit) {
 	g := make([]*register, n)
 	tokens := make([]leasehold.Token, n)
 	name := strconv.Itoa
-	together(n, func(i int) {
+	k.together(n, func(i int) {
 		g[i] = &register{guard: fence.NewMemory()}
 		tokens[i] = k.acquire(k.ref(name(i), "paused-"+name(i))).Token
 		if !k.write(g[i], name(i), tokens[i]) {
@@ -323,7 +323,7 @@ func pausedHolders(k *kit) {
 		}
 	})
 	k.sleep(k.TTL + k.MassLate + k.Slack + time.Millisecond) // the pause
-	together(n, func(i int) {
+	k.together(n, func(i int) {
 		next := k.acquire(k.ref(name(i), "next-"+name(i)))
 		k.write(g[i], name(i), next.Token)
 	})

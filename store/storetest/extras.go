@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -23,11 +24,12 @@ func (k *kit) watch(since string) *stream {
 	ctx, cancel := context.WithCancel(k.Context())
 	started, done := make(chan struct{}), make(chan struct{})
 	q := store.WatchQuery{
-		Prefix: k.res(""), Since: since, Started: func() { close(started) },
+		Prefix: k.res(""), Since: since, Started: sync.OnceFunc(func() { close(started) }),
 		Passed: func(p string) { s.position <- p },
 	}
 	go func() {
 		defer close(done)
+		defer k.survive()
 		for e, err := range with[store.Watcher](k).Watch(ctx, q) {
 			if err != nil {
 				if ctx.Err() == nil {

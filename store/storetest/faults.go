@@ -121,7 +121,7 @@ func failsOver(k *kit) {
 	if k.features.Tokens.Failover != "" { // it takes a caller that has seen the old tokens
 		floor = max(tokens[0], tokens[1])
 	}
-	together(2, func(i int) {
+	k.together(2, func(i int) {
 		k.larger(k.afterwards([]store.Ref{lost, known}[i], sent, floor), tokens[i], "a failover")
 	})
 }

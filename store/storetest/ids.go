@@ -49,7 +49,7 @@ func sameIDAtOnce(k *kit) {
 	r := k.request(k.ref("r", "a"))
 	const n = 8
 	tokens := make([]leasehold.Token, n)
-	together(n, func(i int) {
+	k.together(n, func(i int) {
 		grant, err := k.ask(r)
 		if err != nil {
 			k.Errorf("one of %d attempts with the same id: %v", n, err)
@@ -69,7 +69,7 @@ func oneOfMany(k *kit) {
 	for round := range rounds {
 		resource := k.res("r" + string(rune('0'+round)))
 		granted := make([]bool, n)
-		together(n, func(i int) {
+		k.together(n, func(i int) {
 			r := k.request(store.Ref{Resource: resource, ID: k.id(resource + string(rune('a'+i)))})
 			_, err := k.ask(r)
 			if granted[i] = err == nil; err != nil {

@@ -255,6 +255,7 @@ func (k *kit) begin(s store.Store, r store.Request) *try {
 	t.cancel = cancel
 	go func() {
 		defer close(t.done)
+		defer k.survive()
 		t.grant, t.err = s.Acquire(ctx, r)
 		t.at = time.Now()
 	}()
@@ -303,10 +304,21 @@ func (k *kit) queued(resource string, n int) {
 func (k *kit) sleep(d time.Duration) { time.Sleep(d) }
 
 // together runs a function n times at once.
-func together(n int, fn func(i int)) {
+func (k *kit) together(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { fn(i) })
+		wg.Go(func() {
+			defer k.survive()
+			fn(i)
+		})
 	}
 	wg.Wait()
+}
+
+// survive is deferred in each goroutine of a case: a panic there would end the program, and nobody would learn by which
+// case.
+func (k *kit) survive() {
+	if p := recover(); p != nil {
+		k.Errorf("panic: %v", p)
+	}
 }

@@ -40,6 +40,7 @@ type lossy struct {
 	fate func() fate
 	late time.Duration // how late what is delayed arrives
 
+	survive func()
 	pending sync.WaitGroup // what is delayed
 }
 
@@ -57,6 +58,7 @@ func send[A any](ctx context.Context, l *lossy, call func(context.Context) (A, e
 		_, _ = call(ctx)
 	case delayed:
 		l.pending.Go(func() {
+			defer l.survive()
 			time.Sleep(l.late)
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
@@ -86,7 +88,7 @@ func (l *lossy) Break(ctx context.Context, r store.BreakRequest) (leasehold.Leas
 
 // network returns a store behind a bad network.
 func (k *kit) network(s store.Store, f func() fate) *lossy {
-	l := &lossy{Store: s, fate: f, late: k.TTL / 4}
+	l := &lossy{Store: s, fate: f, late: k.TTL / 4, survive: k.survive}
 	k.Cleanup(l.pending.Wait)
 	return l
 }
@@ -209,7 +211,7 @@ func releaseRaces(k *kit) {
 		r := k.ref("r", strconv.Itoa(i))
 		request := k.longer(r)
 		request.Wait = k.TTL
-		together(2, func(n int) {
+		k.together(2, func(n int) {
 			if n == 0 {
 				_, _ = k.askOf(other, request)
 			} else {

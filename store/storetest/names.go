@@ -35,7 +35,7 @@ func hostileNames(k *kit) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	requests := make([]store.Request, len(names))
-	together(8, func(worker int) {
+	k.together(8, func(worker int) {
 		for i := worker; i < len(names); i += 8 {
 			// Ids and holders may be as hostile.
 			r := k.longer(store.Ref{Resource: k.res(names[i]), ID: k.id(strconv.Itoa(i) + " " + names[i])})
@@ -46,7 +46,7 @@ func hostileNames(k *kit) {
 			}
 		}
 	})
-	together(8, func(worker int) {
+	k.together(8, func(worker int) {
 		for i := worker; i < len(names); i += 8 {
 			k.shows(names[i], requests[i])
 		}

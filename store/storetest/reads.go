@@ -75,7 +75,7 @@ func (k *kit) list(prefix string, limit int) (names []string) {
 
 func listPages(k *kit) {
 	var want []string
-	together(4, func(worker int) {
+	k.together(4, func(worker int) {
 		for i := worker; i < 23; i += 4 {
 			name := "r" + strconv.Itoa(100+i)
 			k.get(k.longer(k.ref(name, name)))

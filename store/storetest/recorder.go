@@ -40,21 +40,26 @@ func (r *recorder) Cleanup(fn func()) {
 	r.cleanups = append(r.cleanups, fn)
 }
 
-// finish ends the context and cleans up, the last first.
+// finish ends the context and cleans up, the last first. One that fails or panics keeps none from the others: in
+// virtual time, what is left open ends the program.
 func (r *recorder) finish() {
 	r.cancel()
-	for {
-		r.mu.Lock()
-		n := len(r.cleanups)
-		if n == 0 {
-			r.mu.Unlock()
-			return
-		}
-		fn := r.cleanups[n-1]
-		r.cleanups = r.cleanups[:n-1]
+	r.mu.Lock()
+	n := len(r.cleanups)
+	if n == 0 {
 		r.mu.Unlock()
-		fn()
+		return
 	}
+	fn := r.cleanups[n-1]
+	r.cleanups = r.cleanups[:n-1]
+	r.mu.Unlock()
+	defer r.finish()
+	defer func() {
+		if p := recover(); p != nil {
+			r.Errorf("panic: %v", p)
+		}
+	}()
+	fn()
 }
 
 func (r *recorder) result() result {

@@ -28,7 +28,7 @@ func renewMany(k *kit) {
 	refs := make([]store.Ref, n)
 	tokens := make([]leasehold.Token, n)
 	// They last longer than usual: to acquire that many takes a while on a slow machine.
-	together(15, func(i int) {
+	k.together(15, func(i int) {
 		for j := i; j < n; j += 15 {
 			refs[j] = k.ref(strconv.Itoa(j), strconv.Itoa(j))
 			tokens[j] = k.get(k.longer(refs[j])).Token

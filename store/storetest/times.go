@@ -134,14 +134,14 @@ func limitsOfTTL(k *kit) {
 // Very many leases that end at the same moment all end.
 func massExpiry(k *kit) {
 	const n = 100
-	together(10, func(i int) {
+	k.together(10, func(i int) {
 		for j := range n / 10 {
 			name := strconv.Itoa(i*10 + j)
 			k.acquire(k.ref(name, name))
 		}
 	})
 	k.sleep(k.TTL + k.MassLate + k.Slack + time.Millisecond)
-	together(10, func(i int) {
+	k.together(10, func(i int) {
 		for j := range n / 10 {
 			k.free(k.res(strconv.Itoa(i*10 + j)))
 		}

@@ -49,7 +49,7 @@ func tokensGrow(k *kit) {
 func tokensGrowAtOnce(k *kit) {
 	const n, each = 4, 10
 	var guard order
-	together(n, func(i int) {
+	k.together(n, func(i int) {
 		s := k.second()
 		for j := range each {
 			r := k.request(k.ref("r", strconv.Itoa(i)+"-"+strconv.Itoa(j)))

@@ -78,6 +78,7 @@ func inEachState(check func(*kit, state, store.Ref, store.Grant, bool), beside b
 				continue
 			}
 			wg.Go(func() {
+				defer k.survive()
 				r := k.ref(string(s), string(s))
 				grant := k.reach(s, r)
 				if !beside {

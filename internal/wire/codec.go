@@ -213,7 +213,7 @@ var (
 
 // The enumerations of the core.
 var (
-	whats     = choice{uint8(core.RecordCreate), uint8(core.RecordLease)}
+	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseBreak)}
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
 	doings    = choice{uint8(core.Put), uint8(core.Nested)}
 	chores    = choice{uint8(core.CollectSession), uint8(core.FollowDefinition)}

@@ -48,10 +48,11 @@ const (
 	LeaseToken    // its token
 	LeaseFloor    // the smallest token that is alive on the resource
 	RecordLease   // the id of the claim that it is the face of; empty: it is none
+	LeaseBreak    // 1 while a break gives its holder time to finish; else 0
 )
 
 // OfLease reports whether it looks at a lease, and not at a record.
-func (w What) OfLease() bool { return w >= LeaseID && w <= LeaseFloor }
+func (w What) OfLease() bool { return w >= LeaseID && w <= LeaseFloor || w == LeaseBreak }
 
 // A Relation is how a Compare compares.
 type Relation uint8
@@ -163,7 +164,7 @@ func (o *Op) MostShown() int {
 }
 
 // IsNew reports whether a comparison needs more than the plain transactions of the log.
-func (c *Compare) IsNew() bool { return c.What == RecordLease || c.Range || c.To != "" }
+func (c *Compare) IsNew() bool { return c.What >= RecordLease || c.Range || c.To != "" }
 
 // IsNew reports whether an operation needs more than the plain transactions of the log.
 func (o *Op) IsNew() bool {
@@ -266,7 +267,7 @@ func atMost(what string, n int) error {
 
 func (c *Compare) validate() error {
 	switch {
-	case c.What < RecordCreate || c.What > RecordLease:
+	case c.What < RecordCreate || c.What > LeaseBreak:
 		return invalid("unknown thing to compare: it is a property of a record or of a lease")
 	case c.Range && c.What.OfLease():
 		return invalid("only records are compared over a range")

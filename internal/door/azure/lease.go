@@ -308,11 +308,15 @@ func (t *leaseTarget) lookAgain(v core.View) lease {
 	return i.lease
 }
 
+// notBreaking compares whether nobody breaks a lease: the period that who does was promised must hold.
+func notBreaking(resource string) core.Compare {
+	return core.Compare{What: core.LeaseBreak, Is: core.Equal, Path: resource}
+}
+
 func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, error) {
 	if w.Position != 1 {
 		return false, errServerBusy
 	}
-	// A break that came since the lease was read must hold: its period has been promised.
 	var now lease
 	if err := t.read(func(v core.View) { now = t.lookAgain(v) }); err != nil {
 		return false, err
@@ -320,10 +324,7 @@ func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, e
 	if now.id == next.ID {
 		return true, nil
 	}
-	if now.id != t.lease.id || now.state != leasehold.Leased {
-		return false, nil
-	}
-	_, done, err := t.do([]core.Compare{t.lease.asSeen(t.resource)},
+	_, done, err := t.do([]core.Compare{t.lease.asSeen(t.resource), notBreaking(t.resource)},
 		core.Op{Do: core.ReleaseLease, ID: t.lease.id})
 	return done, err
 }

@@ -227,6 +227,38 @@ func TestAnotherDurationThatWasGivenUpHoldsNothing(t *testing.T) {
 	}
 }
 
+// A break that comes just before the holder gives back what it has for a lease of another duration holds: who breaks was
+// told when the blob is free.
+func TestABreakHoldsWhileTheDurationChanges(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/state", "")
+	b.lease("/box/state", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", idA).expect(201)
+	gives := func(c core.Command) bool { _, is := c.(*core.Txn); return is }
+	b.door.backend.Open(&preceded{Engine: b.engine, is: gives, by: func() {
+		b.lease("/box/state", "break", "x-ms-lease-break-period", "5").expect(202)
+	}})
+	b.lease("/box/state", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA).expect(409, "LeaseIsBreakingAndCannotBeAcquired")
+	if state := b.stateOf("/box/state"); state != "breaking" {
+		t.Errorf("it is %s, and 5 s were promised to who broke the lease", state)
+	}
+}
+
+// A preceded engine lets others act just before it carries out a command of some kind, once.
+type preceded struct {
+	engine.Engine
+	is func(core.Command) bool
+	by func()
+}
+
+func (e *preceded) Do(ctx context.Context, c core.Command) (core.Answer, error) {
+	if e.is != nil && e.is(c) {
+		e.is = nil
+		e.by()
+	}
+	return e.Engine.Do(ctx, c)
+}
+
 // A leaving engine's caller goes away as soon as a command of some kind is done. It does nothing more for that caller.
 type leaving struct {
 	engine.Engine

@@ -213,8 +213,13 @@ func (s *State) leaseHolds(sp *space, c *Compare) bool {
 			claim = *sp.senior(r)
 		}
 	}
-	if c.What == LeaseID {
+	switch {
+	case c.What == LeaseID:
 		return related(claim.ID, c.Is, c.Text)
+	case c.What == LeaseBreak && claim.state() == leasehold.Breaking:
+		return related(1, c.Is, c.Number)
+	case c.What == LeaseBreak:
+		return related(0, c.Is, c.Number)
 	}
 	return related(uint64(claim.Token), c.Is, c.Number)
 }

@@ -113,6 +113,7 @@ const (
 	LeaseToken    = command.LeaseToken
 	LeaseFloor    = command.LeaseFloor
 	RecordLease   = command.RecordLease
+	LeaseBreak    = command.LeaseBreak
 
 	Equal    = command.Equal
 	NotEqual = command.NotEqual

@@ -79,6 +79,16 @@ func TestStrangersOfAllPortsShareMemory(t *testing.T) {
 	defer own.CloseIdleConnections()
 	for url, by := range map[string]*http.Client{w.base: w.client, etcd: {Transport: own}} {
 		code, said := post(by, url+"/v3/auth/authenticate", "", login)
+		// The stranger that was refused gives back what it had so far: others take that, a little each.
+		for range 200 {
+			if strings.Contains(said, "clients that have not shown who they are") {
+				break
+			}
+			c := dialed(t, shared)
+			strangers = append(strangers, c)
+			_, _ = io.WriteString(c, "*2\r\n$4\r\nAUTH\r\n$1000000\r\n"+strings.Repeat("x", 20_000))
+			code, said = post(by, url+"/v3/auth/authenticate", "", login)
+		}
 		if code < 400 || !strings.Contains(said, "clients that have not shown who they are") {
 			t.Errorf("a stranger at %s is told %d %s", url, code, said)
 		}

@@ -127,8 +127,13 @@ func (o *options) sel() *leasehold.Select {
 // In binds the lease to a session. It ends with the session, whose TTL and Renew apply.
 func In(s *Session) Option { return func(o *options) { o.session = s } }
 
-// Renew sets when the lease is renewed; the default is RenewAt(1.0/3).
-func Renew(r Renewal) Option { return func(o *options) { o.renewal = r } }
+// Renew sets when the lease is renewed; the default, and what a Renewal that is not set means, is RenewAt(1.0/3).
+func Renew(r Renewal) Option {
+	if r == (Renewal{}) {
+		r = usualRenewal
+	}
+	return func(o *options) { o.renewal = r }
+}
 
 // withValue puts a value into the lease, for others to read.
 func withValue(value []byte) Option { return func(o *options) { o.value = value } }
@@ -136,7 +141,7 @@ func withValue(value []byte) Option { return func(o *options) { o.value = value 
 // options returns the options of a call, with the defaults of the client.
 func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
 	o := options{
-		items: items, holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3),
+		items: items, holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: usualRenewal,
 	}
 	if len(given) == 0 {
 		return o

@@ -19,6 +19,8 @@ type Renewal struct {
 	fraction float64
 }
 
+var usualRenewal = RenewAt(1.0 / 3)
+
 // A renewalMode is what starts a renewal.
 type renewalMode uint8
 

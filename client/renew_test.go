@@ -50,3 +50,27 @@ func TestRenewalsOfOneClientGoTogether(t *testing.T) {
 		}
 	})
 }
+
+// A Renewal that was never set is the default, and not one without a pause.
+func TestARenewalThatIsNotSet(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		road, way := on(t, s)
+		acquire(t, s.Dial(t, way), "r", client.TTL(30*time.Second), client.Renew(client.Renewal{}))
+		var mu sync.Mutex
+		renewals := 0
+		road.set(func(verb string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if renewals++; renewals == 1000 {
+				panic("it renews without a pause")
+			}
+		}, nil)
+		time.Sleep(100 * time.Second)
+		road.set(nil, nil)
+		mu.Lock()
+		defer mu.Unlock()
+		if renewals < 9 || renewals > 12 {
+			t.Errorf("%d renewals in 100 s of a lease of 30 s", renewals)
+		}
+	})
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/alarm"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
+	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 )
 
@@ -26,9 +27,10 @@ type State = kernel.State
 
 // subjects are what the kernel is put together with.
 var subjects = &kernel.Subjects{
-	NewAreas:  area.New,
-	NewTasks:  task.New,
-	NewAlarms: alarm.New,
+	NewAreas:        area.New,
+	NewTasks:        task.New,
+	NewAlarms:       alarm.New,
+	NewReservations: reserve.New,
 }
 
 // New returns the state before the first command of a log. The log raises its level.

@@ -25,6 +25,9 @@ func (m Moment) Time() time.Time {
 	return time.Unix(0, int64(m)).UTC()
 }
 
+// Text writes the moment in a message.
+func (m Moment) Text() string { return m.Time().Format(time.RFC3339) }
+
 // A Reservation is a promise of slots of a resource. It is never changed in place.
 type Reservation struct {
 	ID, Resource, Holder, Reason string

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
+	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 )
 
@@ -17,6 +18,7 @@ func newState() (*kernel.State, *alarms) {
 	made := New().(*alarms)
 	return kernel.NewAt(kernel.NewestLevel, &kernel.Subjects{
 		NewAreas: area.New, NewTasks: task.New, NewAlarms: func() kernel.Alarms { return made },
+		NewReservations: reserve.New,
 	}), made
 }
 

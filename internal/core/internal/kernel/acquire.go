@@ -27,7 +27,7 @@ func (t *turn) acquire(c *Acquire) Answer {
 		return t.acquireAgain(sp, c)
 	}
 	if c.Reservation != "" {
-		if c, failure = t.claimReservation(sp, c); failure != nil {
+		if c, failure = t.reservations.Ask(t.in(sp), c); failure != nil {
 			return Answer{Err: failure}
 		}
 	}
@@ -142,7 +142,7 @@ func (t *turn) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
 		Expected: d.Expected, Select: item.Select, Task: c.Task, Reservation: c.Reservation}
 	if item.Select != nil {
-		terms.ask, _ = compileAsk(item.Slots, item.Select, c.Labels)
+		terms.ask, _ = CompileAsk(item.Slots, item.Select, c.Labels)
 	}
 	terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
 	if claim.Native = t.door == nativeDoor || t.door == respWire; !claim.Native {
@@ -268,7 +268,7 @@ func (t *turn) grantOrQueue(sp *space, c *Acquire, items []Item, claims []*Claim
 		t.settleCapacity(sp, items[i])
 	}
 	if c.Reservation != "" {
-		t.claimedBy(sp, sp.reservations.Get(c.Reservation), claims[0].ID)
+		t.reservations.Claimed(t.in(sp), c.Reservation, claims[0].ID)
 	}
 	if blocked != nil {
 		until := Time(0)
@@ -380,7 +380,7 @@ func (t *turn) acquireAgain(sp *space, c *Acquire) Answer {
 // Those who wait go first, even if the newcomer would fit beside them, unless they have a lower
 // priority: else a stream of small requests could keep a large one waiting forever.
 func (l *look) open(sp *space, r *Resource, item Item, priority int) bool {
-	if l.quarantined() || priority == earlyPriority {
+	if l.quarantined() || priority == EarlyPriority {
 		return false
 	}
 	if r.Waiting > 0 {

@@ -217,8 +217,8 @@ func (l *look) held(sp *space, r *Resource, position int) Answer {
 		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path,
 			rest.After.Holder, left(rest.Until-l.now))
 		failure.Lease = l.lastLease(sp, r, rest)
-	case !l.quarantined() && sp.keeper(r.Path) != nil:
-		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, reservedText(sp.keeper(r.Path)))
+	case !l.quarantined() && l.keeper(sp, r.Path) != nil:
+		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, ReservedText(l.keeper(sp, r.Path)))
 	case l.quarantined():
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, l.whyQuarantined())
 	case sp.pools.Has(r.Path):
@@ -230,8 +230,8 @@ func (l *look) held(sp *space, r *Resource, position int) Answer {
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}
 	// Who may see a lease because it is its own may not see who reserved the resource.
-	if keeper := sp.keeper(r.Path); keeper != nil && r.Held() && l.mayShow(sp, r.Path) {
-		failure.Message += "; " + reservedText(keeper)
+	if keeper := l.keeper(sp, r.Path); keeper != nil && r.Held() && l.mayShow(sp, r.Path) {
+		failure.Message += "; " + ReservedText(keeper)
 	}
 	// The quarantine would block the request even if the holder went away now.
 	if at := l.availableAfter(); at != 0 && (r.Held() || rest != nil) {
@@ -275,7 +275,7 @@ func (s *State) heldBy(sp *space, r *Resource, senior *Claim, lease *leasehold.L
 // outlook returns what can be said about the end of a lease on a resource.
 func (s *State) outlook(r *Resource, c *Claim, lease *leasehold.Lease) (o leasehold.Outlook) {
 	if !lease.Expires.IsZero() {
-		own, how := c.end()
+		own, how := c.End()
 		o.Left = left(Time(lease.Remaining))
 		o.Final = how != leasehold.ByTTL && own <= s.now.Add(lease.Remaining)
 	}

@@ -112,7 +112,7 @@ func (l *look) heldOverlapping(sp *space, other *Resource, path string, position
 }
 
 // behindAll is the place of somebody who comes now, with the least priority.
-var behindAll = &Wait{Priority: earlyPriority, Order: math.MaxUint64}
+var behindAll = &Wait{Priority: EarlyPriority, Order: math.MaxUint64}
 
 // overlappingAhead counts the waiters for other names that a waiter has to let go first. When the work is spent it
 // counts none: there may be a thousand names, and an entry may have thousands of answers.

@@ -137,6 +137,7 @@ type totals struct {
 	outcomes     int // answers of requests outside sessions
 	kinds        int
 	alarms       int // that are active or were lately
+	reservations int // those that are over and still remembered among them
 }
 
 func (t *totals) leases() int { return t.claims - t.waiters }

@@ -131,8 +131,8 @@ func (s *State) used(sp *space, id string) bool {
 func (t *turn) rename(sp *space, from, to *Claim) {
 	owner := t.unlistClaim(sp, from)
 	sp.setClaimOwner(to.ID, owner)
-	if r := sp.reservations.Get(to.terms().Reservation); r != nil && r.Lease == from.ID {
-		t.claimedBy(sp, r, to.ID)
+	if r := t.reservationOf(sp, to); r != nil && r.Lease == from.ID {
+		t.reservations.Claimed(t.in(sp), r.ID, to.ID)
 	}
 	t.due.Set(from.timer, 0)
 	t.unbind(sp, from)

@@ -176,7 +176,7 @@ func (t *turn) collect(sp *space, session string, most int) {
 // endLeft ends a claim whose session has ended.
 func (t *turn) endLeft(sp *space, claim *Claim) {
 	chore := sp.chore(CollectSession, claim.Session)
-	if own, by := claim.end(); own != 0 && own <= chore.Left.At {
+	if own, by := claim.End(); own != 0 && own <= chore.Left.At {
 		// It was over before its session was. To call that a clean end now would cut
 		// short the rest that follows an unclean one.
 		t.finish(sp, claim, end{how: by, at: own})

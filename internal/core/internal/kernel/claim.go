@@ -119,11 +119,11 @@ func (c *Claim) door() string {
 	return ""
 }
 
-// end returns when and how time alone ends the claim, its session aside, or zero if there is no
+// End returns when and how time alone ends the claim, its session aside, or zero if there is no
 // such moment. Of several ends at the same moment the one that is looked at last gives the
 // reason: a break that was promised is reported as a break, although the lease would have
 // expired then too.
-func (c *Claim) end() (Time, leasehold.How) {
+func (c *Claim) End() (Time, leasehold.How) {
 	at, how := c.Expires, leasehold.ByTTL
 	sooner := func(t Time, h leasehold.How) {
 		if t != 0 && (at == 0 || t <= at) {
@@ -161,7 +161,7 @@ func (c *Claim) long() time.Duration {
 // an alarm; zero if it never does. One timer serves both, since a claim that is due is looked
 // at again anyway.
 func (c *Claim) next() Time {
-	at, _ := c.end()
+	at, _ := c.End()
 	if c.Waiting() || c.Overdue || c.long() == 0 {
 		return at
 	}

@@ -105,7 +105,7 @@ func (t *turn) asOfNow(sp *space, c Command, a Answer) Answer {
 	reserve, isReserve := c.(*Reserve)
 	switch {
 	case isReserve && a.Err == nil:
-		return t.reservedAgain(sp, reserve)
+		return t.reservations.Again(Namespace{t.State, sp}, reserve)
 	case isBreak && len(a.Also) > 0:
 		return t.breaksAsOfNow(sp, a)
 	case a.Lease != nil && (a.Lease.State == leasehold.Leased || a.Lease.State == leasehold.Breaking):

@@ -10,7 +10,7 @@ func (s *State) Freeze() *State {
 	f := &State{
 		frozen: true, subjects: s.subjects,
 		now: s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
-		date: s.date, dates: s.dates.Copy(),
+		date: s.date, reservations: s.reservations.Copy(),
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq,
@@ -43,7 +43,6 @@ func (sp *space) freeze() *space {
 	f.areas = sp.areas.Copy()
 	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.Copy()
-	f.reservations = sp.reservations.Copy()
 	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f
 }

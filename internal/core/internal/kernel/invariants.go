@@ -48,7 +48,7 @@ func (s *State) Check() error {
 	c.tallies(s)
 	c.revocations(s)
 	c.withdrawal(s)
-	c.reservations(s)
+	s.reservations.CheckAll(s.totals.reservations, c.that)
 	c.heap(s)
 	return errors.Join(c.found...)
 }
@@ -64,6 +64,8 @@ func (c *checker) totals(s *State) {
 		found.sessions += sp.sessions.Len()
 		found.kinds += sp.kinds.byName.Len()
 		found.alarms += s.alarms.Count(sp.name)
+		reserved, _ := s.reservations.Count(sp.name)
+		found.reservations += reserved
 		found.endings, found.outcomes = found.endings+sp.endings.Len(), found.outcomes+sp.answered.len()
 		bytes := 0
 		for _, e := range sp.history.items {
@@ -140,6 +142,7 @@ func (c *checker) space(s *look, sp *space) {
 	c.kinds(sp)
 	sp.tasks.Check(Namespace{s.State, sp}, c.that)
 	s.alarms.Check(Namespace{s.State, sp}, c.that)
+	s.reservations.Check(Namespace{s.State, sp}, c.that)
 	c.history(sp)
 }
 

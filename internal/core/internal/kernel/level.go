@@ -22,6 +22,7 @@ func (s *State) Raise(to Level) error {
 // NewAt returns the state before the first command, at a level, with its subjects.
 func NewAt(level Level, subjects *Subjects) *State {
 	return &State{
-		level: level, subjects: subjects, due: newDeadlines(), dates: newDates(), alarms: subjects.NewAlarms(),
+		level: level, subjects: subjects, due: newDeadlines(), alarms: subjects.NewAlarms(),
+		reservations: subjects.NewReservations(),
 	}
 }

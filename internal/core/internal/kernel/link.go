@@ -424,7 +424,7 @@ func (c *Claim) fades() sessionEnd {
 	if f := c.face(); f == nil || f.Stay {
 		return sessionEnd{}
 	}
-	at, _ := c.end()
+	at, _ := c.End()
 	if at == 0 {
 		return sessionEnd{}
 	}

@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/pool"
+	"github.com/leasehold/leasehold/internal/core/reservation"
+)
 
 // A Namespace is what a subject may read of one: at the command at hand, or for somebody who reads.
 type Namespace struct {
@@ -56,7 +60,7 @@ func (n Namespace) MustLeave(c *Claim) bool {
 func (n Namespace) Plants(m Mistake) bool { return n.s.plants(m) }
 
 // Kept reports whether some of a resource is kept for a reservation.
-func (n Namespace) Kept(path string) bool { return n.sp.keeper(path) != nil }
+func (n Namespace) Kept(path string) bool { return n.s.keeper(n.sp, path) != nil }
 
 // Claim returns the lease or waiter of an id; nil if there is none.
 func (n Namespace) Claim(id string) *Claim {
@@ -87,3 +91,49 @@ func (n Namespace) Session(id string) *Session {
 
 // Definition is what is defined for a resource.
 func (n Namespace) Definition(path string) leasehold.Definition { return n.sp.definition(path) }
+
+// Date is what the calendar says.
+func (n Namespace) Date() reservation.Moment { return n.s.date }
+
+// Holders calls yield with those who hold a resource, the oldest first, until it returns false.
+func (n Namespace) Holders(r *Resource, yield func(*Claim) bool) { n.sp.holders(r, yield) }
+
+// Capacity is how many slots a resource has; 0 if nobody said. What those who share it agreed on counts if r is what is
+// known of it, and not if r is nil.
+func (n Namespace) Capacity(path string, r *Resource) int {
+	return n.sp.capacity(path, r, n.sp.definition(path))
+}
+
+// TooManySlots refuses to take more than there are.
+func (n Namespace) TooManySlots(item Item, capacity int) *leasehold.Error {
+	return n.s.tooManySlots(item, capacity)
+}
+
+// MaySelect refuses to select units of a resource that has none to select from.
+func (n Namespace) MaySelect(item Item) *leasehold.Error {
+	return n.s.maySelect(n.sp, &Acquire{}, item)
+}
+
+// Mirrored returns the prefix of the records that show the waiters of a resource in their order; empty if none do.
+func (n Namespace) Mirrored(path string) string { return n.sp.mirrored(path) }
+
+// InUnits reports whether slots of a resource are units of a pool.
+func (n Namespace) InUnits(path string, slots uint32) bool { return n.sp.isPart(path, slots) }
+
+// PoolCost is the work of a look for units in a pool; 0 if a resource is none.
+func (n Namespace) PoolCost(path string) int { return n.s.poolCost(n.sp, path) }
+
+// Unit returns a unit of a pool; nil if there is none of that name.
+func (n Namespace) Unit(path, name string) *pool.Unit { return n.sp.pools.Get(path, name) }
+
+// PlanUnits chooses units of a pool by what they are worth; nil if there are too few.
+func (n Namespace) PlanUnits(path string, ask *pool.Ask, worth func(*pool.Unit) int) []*pool.Unit {
+	return n.sp.pools.Plan(path, ask, worth)
+}
+
+// MostUnits is how many units a pool has for what is asked of it, and NeverEnough says why these will never do.
+func (n Namespace) MostUnits(path string, ask *pool.Ask) int { return n.sp.pools.Most(path, ask) }
+
+func (n Namespace) NeverEnough(path string, ask *pool.Ask, most int) string {
+	return n.sp.neverEnough(path, ask, most)
+}

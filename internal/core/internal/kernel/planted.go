@@ -2,8 +2,6 @@ package kernel
 
 import (
 	"github.com/tidwall/btree"
-
-	"github.com/leasehold/leasehold/internal/core/reservation"
 )
 
 // A Mistake is a bug in the real code path that the simulator must find: it is worth as much as
@@ -123,16 +121,7 @@ func (t *turn) losePlans() {
 			sp.quiet = btree.Map[string, Time]{}
 			return true
 		}
-		var lost []string
-		sp.reservations.Scan(func(r *reservation.Reservation) bool {
-			if !r.Begun && r.Lease == "" {
-				lost = append(lost, r.ID)
-			}
-			return true
-		})
-		for _, id := range lost {
-			t.dropReservation(sp, id)
-		}
+		t.reservations.Lose(t.in(sp))
 		return true
 	})
 }

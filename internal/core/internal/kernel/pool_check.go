@@ -86,7 +86,7 @@ func (c *checker) freeOfPool(s *look, sp *space, r *Resource) bool {
 		return false
 	}
 	for w := nextWaiting(sp, r.Path, beforeAll(r.Path)); w != nil; w = nextWaiting(sp, r.Path, w) {
-		if w.early() {
+		if w.Early() {
 			return false
 		}
 		if w.Slots == 0 {
@@ -105,7 +105,7 @@ func (c *checker) freeUnits(s *look, sp *space, w *Claim, pools int) bool {
 	if !ok || r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
 	}
-	if _, gone := s.mustLeave(sp, w); gone || w.early() {
+	if _, gone := s.mustLeave(sp, w); gone || w.Early() {
 		return false
 	}
 	l := s.lineBefore(sp, r.Path, pools, false, func(c *Claim) bool { return c != w })
@@ -127,7 +127,7 @@ func (c *checker) freeFor(s *look, sp *space, head *Claim) bool {
 			}
 			continue
 		}
-		if !ok || w.early() || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
+		if !ok || w.Early() || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
 			return false
 		}
 		if c.overlapped(s, sp, w) {

@@ -61,8 +61,8 @@ func (c *Claim) asks() *pool.Ask {
 	return &pool.Ask{N: int(c.Slots), All: c.Slots == 0}
 }
 
-// compileAsk makes an ask of what a request selects. The text was checked before.
-func compileAsk(slots int, sel *leasehold.Select, labels leasehold.Labels) (*pool.Ask, error) {
+// CompileAsk makes an ask of what a request selects. The text was checked before.
+func CompileAsk(slots int, sel *leasehold.Select, labels leasehold.Labels) (*pool.Ask, error) {
 	where, err := pool.ParseSelector(sel.Where)
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 	sp := this.space
 	how, gone := t.mustLeave(sp, waiter)
 	ready, spent := false, t.work.spent() && l.moved
-	if !gone && waiter.early() {
+	if !gone && waiter.Early() {
 		return true
 	}
 	if !gone {
@@ -375,7 +375,7 @@ func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && s
 func (t *turn) turnInPool(this wakeup, waiter *Claim, pools int) bool {
 	sp := this.space
 	r, ok := sp.resources.Get(waiter.Resource)
-	if !ok || r.Claim != "" || waiter.early() {
+	if !ok || r.Claim != "" || waiter.Early() {
 		return false
 	}
 	l := t.lineBefore(sp, waiter.Resource, pools, this.byTime, func(c *Claim) bool { return c != waiter })
@@ -415,7 +415,7 @@ func (l *look) lineBefore(sp *space, path string, pools int, still bool, before 
 // it cannot have them.
 func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, pools, priority int) obstacle {
 	t.work.take(t.poolCost(sp, r.Path))
-	if t.quarantined() || r.Claim != "" || priority == earlyPriority {
+	if t.quarantined() || r.Claim != "" || priority == EarlyPriority {
 		return obstacle{at: r}
 	}
 	if _, all := r.Rests(t.now); all {

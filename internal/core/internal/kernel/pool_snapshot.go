@@ -101,7 +101,7 @@ func restoreUnitOf(sp *space, c *Claim, name string) bool {
 // restoreAsk reads what a claim selects, which snapshots have as text.
 func restoreAsk(c *Claim) (err error) {
 	if sel := c.terms().Select; sel != nil {
-		if c.Terms.ask, err = compileAsk(int(c.Slots), sel, c.terms().Labels); err != nil {
+		if c.Terms.ask, err = CompileAsk(int(c.Slots), sel, c.terms().Labels); err != nil {
 			return fmt.Errorf("snapshot has lease %q that selects what cannot be read: %w", c.ID, err)
 		}
 	}

@@ -201,7 +201,7 @@ func (t *turn) serve(this wakeup, waiter *Claim) bool {
 		how, gone = leasehold.NoSlots, true
 	}
 	switch {
-	case !gone && (waiter.early() || !t.haveTurn(this, together)):
+	case !gone && (waiter.Early() || !t.haveTurn(this, together)):
 		return false
 	// Only after turn, so that a chore is left only where there is something to do. But what turn itself took does not
 	// count, nor what it took for those before in an area of whom nobody moved: it may be more than a whole entry has,
@@ -294,7 +294,7 @@ func (s *State) mustLeave(sp *space, waiter *Claim) (leasehold.How, bool) {
 	if s.plants(GrantToRevoked) {
 		_, how, over = s.isOverByTime(sp, waiter)
 	}
-	if at, own := waiter.end(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
+	if at, own := waiter.End(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
 		return own, true // a wait that is over by now is told as that
 	}
 	if over || waiter.Session == "" {
@@ -328,7 +328,7 @@ func firstFrom(sp *space, path string) (waiter *Claim) {
 // beforeAll returns a claim that sorts before every waiter of a resource.
 func beforeAll(path string) *Claim { return &Claim{Resource: path, Wait: firstPlace} }
 
-var firstPlace = &Wait{Priority: reservedPriority}
+var firstPlace = &Wait{Priority: ReservedPriority}
 
 // position returns the place of a waiter, 1 for the next; the one furthest back if it waits in
 // several queues. It is the difference of two ranks in the tree, found by halving, so a long

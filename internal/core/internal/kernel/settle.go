@@ -17,7 +17,7 @@ import (
 // deadlineOf returns when a claim ends if nothing is done, its session included;
 // 0 if it never does.
 func (s *State) deadlineOf(sp *space, c *Claim) Time {
-	at, _ := c.end()
+	at, _ := c.End()
 	if c.Session == "" {
 		return at
 	}
@@ -46,7 +46,7 @@ func (s *State) isOver(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 }
 
 func (s *State) isOverByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) {
-	at, how := claim.end()
+	at, how := claim.End()
 	over := at != 0 && at <= s.now
 	if claim.Session == "" {
 		return at, how, over

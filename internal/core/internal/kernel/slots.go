@@ -222,6 +222,9 @@ func (m More) shares() Shares {
 	return *m.Shares
 }
 
+// Used is how many slots are held.
+func (r *Resource) Used() int { return r.more().shares().used }
+
 func (r *Resource) Sharers() int {
 	if r.More == nil || r.More.Shares == nil {
 		return 0

@@ -94,7 +94,8 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			more = sp.unitPieces(yield) && sp.calmPieces(yield) && sp.kindPieces(yield) && sp.reservationPieces(yield)
+			more = sp.unitPieces(yield) && sp.calmPieces(yield) && sp.kindPieces(yield) &&
+				s.reservations.Pieces(name, func(v any) bool { return yield(Piece{name, v}) })
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
@@ -308,10 +309,23 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		}
 	case *leasehold.Event:
 		t.record(sp, v)
+	case *leasehold.Task:
+		return sp.tasks.Restore(t.in(sp), v)
 	default:
-		return t.restorePlanned(sp, value)
+		return t.restoreSubject(sp, value)
 	}
 	return nil
+}
+
+// restoreSubject takes over what one of the subjects has written.
+func (t *turn) restoreSubject(sp *space, value any) error {
+	if known, err := t.reservations.Restore(t.in(sp), value); known {
+		return err
+	}
+	if known, err := t.alarms.Restore(t.in(sp), value); known {
+		return err
+	}
+	return fmt.Errorf("snapshot has a %T, which is unknown here", value)
 }
 
 func (t *turn) restoreShelf(sp *space, v *Shelf) error {

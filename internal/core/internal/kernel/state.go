@@ -47,7 +47,8 @@ type State struct {
 		revision leasehold.Revision
 	}
 
-	alarms Alarms
+	alarms       Alarms
+	reservations Reservations
 
 	policy      *access.Policy                 // who may do what; nil: everybody may do everything
 	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role
@@ -62,11 +63,10 @@ type State struct {
 	quarantine  *timer // its end
 	totals      totals
 	rankings    [orders]ranking
-	definitions int                 // how many there are in all namespaces
-	tasks       int                 // the same
-	records     record.Store        // what is counted of those of all namespaces
-	tallies     tallies             // what each principal has
-	dates       *btree.BTreeG[date] // when something happens to reservations
+	definitions int          // how many there are in all namespaces
+	tasks       int          // the same
+	records     record.Store // what is counted of those of all namespaces
+	tallies     tallies      // what each principal has
 	due         timeline.Heap[dueThing]
 
 	// What this server alone has. None of it decides anything, work that is counted included.
@@ -111,8 +111,6 @@ type space struct {
 
 	kinds kinds // what was learned of kinds of leases
 	tasks Tasks
-
-	reservations reservation.Table
 
 	records     record.Table
 	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
@@ -167,11 +165,10 @@ func (s *State) newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
-		pools:        pool.NewTable(),
-		kinds:        newKinds(),
-		areas:        s.subjects.NewAreas(),
-		tasks:        s.subjects.NewTasks(),
-		reservations: reservation.NewTable(),
+		pools: pool.NewTable(),
+		kinds: newKinds(),
+		areas: s.subjects.NewAreas(),
+		tasks: s.subjects.NewTasks(),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
@@ -16,7 +17,8 @@ type Subjects struct {
 	NewAreas func() Areas // of one namespace
 	NewTasks func() Tasks // of one namespace
 
-	NewAlarms func() Alarms
+	NewAlarms       func() Alarms
+	NewReservations func() Reservations
 }
 
 // A Turn is what a subject may do by the command at hand. The namespace may be new: nobody else sees it before
@@ -28,8 +30,25 @@ type Turn struct {
 
 func (t *turn) in(sp *space) Turn { return Turn{Namespace{t.State, sp}, t} }
 
+// A Look is what a subject may read of a namespace for somebody, at a cost.
+type Look struct {
+	Namespace
+	l *look
+}
+
+func (l *look) readIn(sp *space) Look { return Look{Namespace{l.State, sp}, l} }
+
+// Take counts work, and reports whether the budget covers it.
+func (k Look) Take(n int) bool { return k.l.work.take(n) }
+
+// In is the same turn in a namespace that there is.
+func (k Turn) In(namespace string) Turn { return k.t.in(k.t.space(namespace)) }
+
 // Take counts work.
 func (k Turn) Take(n int) { k.t.work.take(n) }
+
+// Spent reports whether there is no work left.
+func (k Turn) Spent() bool { return k.t.work.spent() }
 
 // Calendar is the date at the stamp, for people to read.
 func (k Turn) Calendar() time.Time { return calendar(k.t.wall) }
@@ -119,3 +138,40 @@ func (k Turn) EmittedLast() int { return len(k.t.lasts) }
 func (k Turn) Alarms() int { return k.t.totals.alarms }
 
 func (k Turn) CountAlarms(n int) { k.t.totals.alarms += n }
+
+// CountReservations changes how many there are in all namespaces.
+func (k Turn) CountReservations(n int) { k.t.totals.reservations += n }
+
+// Owns reports whether what somebody owns is the asker's, and OwnerOf returns who owns what the asker takes.
+func (k Turn) Owns(owner *access.Owner) bool { return k.t.permit == nil || k.t.permit.Owns(owner) }
+
+func (k Turn) OwnerOf(path, holder string, slots int) *access.Owner {
+	return k.t.permit.OwnerOf(takeVerb(slots), k.sp.name, path, holder)
+}
+
+// MayShow reports whether the asker may know who has a resource.
+func (k Turn) MayShow(path string) bool { return k.t.mayShow(k.sp, path) }
+
+// Event returns an event about a lease or waiter, and Emit makes one happen.
+func (k Turn) Event(c *Claim, kind leasehold.Kind) *leasehold.Event { return k.t.event(k.sp, c, kind) }
+
+func (k Turn) Emit(e *leasehold.Event) { k.t.emit(k.sp, e) }
+
+// Leave lets a waiter leave the queue, and Break ends a lease, or says when it will.
+func (k Turn) Leave(c *Claim, how leasehold.How) { k.t.leave(k.sp, c, how) }
+
+func (k Turn) Break(c *Claim, how *Break) { k.t.breakOne(k.sp, c, how) }
+
+// ComeFirst brings a waiter to the head of the queue.
+func (k Turn) ComeFirst(c *Claim) {
+	first, wait := *c, *c.Wait
+	wait.Priority = ReservedPriority
+	first.Wait = &wait
+	first.Revision = k.t.revise(k.sp)
+	k.t.dequeue(k.sp, c)
+	k.t.put(k.sp, &first)
+	k.t.emit(k.sp, k.t.event(k.sp, &first, leasehold.Moved))
+}
+
+// KeptChanged tells that a resource may be kept for a reservation now, or may not be any longer.
+func (k Turn) KeptChanged(path string) { k.sp.tasks.Place(k.Namespace, path) }

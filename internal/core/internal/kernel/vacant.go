@@ -38,8 +38,13 @@ func (s *State) vacant(sp *space) bool {
 		sp.records.Empty() &&
 		sp.definitions.Len() == 0 && (s.totals.alarms == 0 || s.alarms.Count(sp.name) == 0) &&
 		sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
-		sp.chores.Len() == 0 && sp.pools.Len() == 0 &&
-		sp.reservations.Len() == 0 && sp.reservations.Recurring() == 0
+		sp.chores.Len() == 0 && sp.pools.Len() == 0 && s.plansNothing(sp)
+}
+
+// plansNothing reports whether nothing is reserved in a namespace, and nothing will be by a series.
+func (s *State) plansNothing(sp *space) bool {
+	reservations, series := s.reservations.Count(sp.name)
+	return reservations+series == 0
 }
 
 // sweep looks at a few namespaces after the one that it looked at last, and forgets those that

@@ -228,8 +228,8 @@ func (v *view) Held(namespace string, paths ...string) *leasehold.Error {
 		if sp == nil {
 			break
 		}
-		if r := sp.keeper(path); r != nil {
-			return &leasehold.Error{Code: leasehold.Held, Message: path + " is free, but " + reservedText(r)}
+		if r := v.s.keeper(sp, path); r != nil {
+			return &leasehold.Error{Code: leasehold.Held, Message: path + " is free, but " + ReservedText(r)}
 		}
 	}
 	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] +

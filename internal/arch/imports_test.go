@@ -66,7 +66,7 @@ var rules = []rule{
 	{of: "internal/core/reservation", only: []string{"", "github.com/tidwall/btree", "internal/core/access"}},
 	{of: "internal/pattern", only: []string{"github.com/tidwall/btree"}},
 	{of: "internal/core/pool", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
-	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access", "internal/core/pool", "internal/core/reservation"}, std: pure},
+	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access", "internal/core/command", "internal/core/pool", "internal/core/reservation"}, std: pure},
 	{of: "internal/audit", only: []string{"", "internal/core", "internal/core/command"}},
 	{of: "internal/engine/replica", only: append([]string{"", "internal/core", "internal/core/access", "internal/wire", "internal/engine"}, raft...), std: append(pure, "encoding/json", "log/slog")},
 	{of: "internal/engine/storage", never: []string{"internal/engine/cluster", "internal/engine/peer"}},

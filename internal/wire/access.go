@@ -7,51 +7,9 @@ import (
 
 // Who may do what: the parts of a policy, as a command changes them and as a snapshot keeps them.
 
-func (c *codec) changeAccess(v *core.ChangeAccess) {
-	c.names("remove tokens", &v.Remove.Tokens)
-	c.names("remove roles", &v.Remove.Roles)
-	c.names("remove bindings", &v.Remove.Bindings)
-	c.names("remove quotas", &v.Remove.Quotas)
-	c.names("remove issuers", &v.Remove.Issuers)
-	c.names("remove certificates", &v.Remove.Certificates)
-	items(c, "tokens", &v.Put.Tokens, c.accessToken)
-	items(c, "roles", &v.Put.Roles, c.accessRole)
-	items(c, "bindings", &v.Put.Bindings, c.accessBinding)
-	items(c, "quotas", &v.Put.Quotas, c.accessQuota)
-	items(c, "issuers", &v.Put.Issuers, c.accessIssuer)
-	items(c, "certificates", &v.Put.Certificates, c.accessCertificate)
-	c.flag("replace", &v.Replace)
-	c.flag("off", &v.Off)
-	c.unsigned("if revision", &v.IfRevision)
-	c.text("by", &v.By)
-	c.text("reason", &v.Reason)
-	c.flag("if none", &v.IfNone)
-	c.declaration(&v.Declared)
-	list(c, "used", &v.Used, minUse, func(use *access.Use) {
-		c.text("token", &use.ID)
-		c.signed("wall", &use.Wall)
-	})
-	c.signed("wall", &v.Wall)
-}
-
-// minUse is the least that the use of a token takes.
-const minUse = 2
-
 func (c *codec) declaration(v *access.Declaration) {
 	c.text("file hash", &v.Hash)
 	c.text("server", &v.Server)
-}
-
-// minAccessItem is the least that a part of a policy takes.
-const minAccessItem = 3
-
-func items[T any](c *codec, field string, p *[]*T, each func(*T)) {
-	list(c, field, p, minAccessItem, func(item **T) {
-		if !c.writing {
-			*item = new(T)
-		}
-		each(*item)
-	})
 }
 
 func (c *codec) accessToken(v *access.Token) {

@@ -12,18 +12,29 @@ func AppendAsker(b []byte, a *access.Asker) []byte {
 	}
 	c := codec{writing: true, b: b}
 	body := c.open(kindAsker)
-	system := a == &access.System
-	if c.flag("system", &system); !system {
-		c.asker(a)
+	w := asker{a, a == &access.System}
+	if w.system {
+		w.Asker = new(access.Asker)
 	}
+	(*message)(&c).asker(&w)
 	c.shut(body)
 	return c.b
 }
 
-func (c *codec) asker(a *access.Asker) {
-	c.text("principal", &a.Principal)
-	c.names("groups", &a.Groups)
-	c.text("token", &a.Token)
+// An asker as it is written: the cluster itself has no name of its own.
+type asker struct {
+	*access.Asker
+	system bool
+}
+
+func (m *message) asker(a *asker) {
+	m.flag(1, "system", &a.system)
+	m.text(2, "principal", &a.Principal)
+	m.names(3, "groups", &a.Groups)
+	m.text(4, "token", &a.Token)
+	if named := a.Principal != "" || len(a.Groups) > 0 || a.Token != ""; named && a.system {
+		(*codec)(m).fail("system", "it has a name")
+	}
 }
 
 // Askers are those that were met lately. An asker that is met again is the same value, which remembers what it may
@@ -68,18 +79,17 @@ func (c *codec) nextAsker(known *Askers) (*access.Asker, error) {
 	if a := known.find(body.b); a != nil {
 		return a, nil
 	}
-	a, system := new(access.Asker), false
-	if body.flag("system", &system); system {
+	read, m := asker{Asker: new(access.Asker)}, (*message)(&body)
+	m.asker(&read)
+	m.end()
+	a := read.Asker
+	if read.system {
 		a = &access.System
-	} else {
-		body.asker(a)
-		if err := a.Check(); body.fault == nil && err != nil {
-			body.fail("principal", err.Error())
-		}
+	} else if err := a.Check(); body.fault == nil && err != nil {
+		body.fail("principal", err.Error())
 	}
-	body.end()
 	if body.fault != nil {
-		return nil, body.refused(commandNames[kindAsker])
+		return nil, body.refused(kindName(kindAsker))
 	}
 	known.add(body.b, a)
 	return a, nil

@@ -15,9 +15,9 @@ import (
 // The two ways in which bytes are refused, to compare with errors.Is. Neither ever
 // goes away by trying again.
 var (
-	// ErrUnknown is the error of bytes that a newer server wrote. They may be
+	// ErrUnknown is the error of bytes that another version wrote, nearly always a newer one. They may be
 	// perfectly good: this server must stop and leave them alone.
-	ErrUnknown = errors.New("written by a newer server")
+	ErrUnknown = errors.New("written by another version")
 
 	// ErrMalformed is the error of bytes that no server wrote, or that were
 	// damaged since.
@@ -56,11 +56,21 @@ type codec struct {
 	fault   *fault
 
 	level  uint64 // at which what is read was written; 0: at any that is known
-	needed uint64 // the level that the kinds which were read came with
+	needed uint64 // the level that the kinds which were read came with; in a body, its fields
+	fields uint64 // the level that the fields of commands which were read came with
+
+	// Of the message that is visited: see message.
+	since     uint64 // the level of the fields that come next; 0: the first
+	last      uint8  // the last tag that was there
+	lastField string
+	depth     int                        // how many messages it is in
+	parts     int                        // of a transaction
+	trace     func(at int, field string) // tests see where each field begins
 
 	owners map[access.Owner]*access.Owner // that were read, to be shared
 
 	// What the strings of a short body are cut from: one copy instead of many.
+	whole    []byte // the body, while a message in it is read; nil: it is b
 	shared   string
 	sharedAt int
 }
@@ -69,6 +79,7 @@ type codec struct {
 type fault struct {
 	field, reason string
 	at            int64
+	newer         bool // a newer server may have written it
 }
 
 const (
@@ -78,7 +89,7 @@ const (
 
 func (c *codec) fail(field, reason string) {
 	if c.fault == nil {
-		c.fault = &fault{field, reason, c.base + int64(c.at)}
+		c.fault = &fault{field: field, reason: reason, at: c.base + int64(c.at)}
 	}
 	// Nothing is left, so every later read fails as well, and no loop goes on over garbage.
 	c.at = len(c.b)
@@ -86,6 +97,9 @@ func (c *codec) fail(field, reason string) {
 
 // refused turns the fault of something that was read into an error.
 func (c *codec) refused(what string) error {
+	if c.fault.newer {
+		return unknown("%s has %s at byte %d, which is not known here", what, c.fault.field, c.fault.at)
+	}
 	return malformed("%s is malformed at byte %d, %s: %s", what, c.fault.at, c.fault.field, c.fault.reason)
 }
 
@@ -254,10 +268,7 @@ func (c *codec) text(field string, p *string) {
 
 // The ways to keep a value: 0, its bytes follow; 1, they are kept elsewhere, and their
 // name follows.
-var (
-	inline    = choice{0, 0}
-	elsewhere = choice{0, 1}
-)
+var elsewhere = choice{0, 1}
 
 // content is the value of a record, which may be a large one.
 func (c *codec) content(field string, p *string, large **leasehold.Large) {
@@ -297,14 +308,6 @@ func (c *codec) large(field string, p **leasehold.Large) {
 	}
 }
 
-// value is a value in the layout from before there were large ones. Its first byte was always
-// 0, which is what made room for them.
-func (c *codec) value(field string, p *string) {
-	where := uint8(0)
-	c.oneOf(field, &where, inline)
-	c.text(field, p)
-}
-
 // length is how many bytes follow; at most those that are there, so that nobody can make a
 // server allocate more than they sent.
 func (c *codec) length(field string) int {
@@ -324,16 +327,19 @@ const maxShared = 256
 
 // cut reads a string. It never keeps the bytes it is read from alive.
 func (c *codec) cut(n int) string {
-	from := c.at
+	from, whole := c.at, c.b
+	if c.whole != nil {
+		whole = c.whole
+	}
 	c.at += n
 	switch {
 	case n == 0:
 		return ""
-	case len(c.b) > maxShared:
+	case len(whole) > maxShared:
 		return string(c.b[from:c.at])
 	// From the first string on, everything in the body may be part of some string.
 	case c.shared == "":
-		c.shared, c.sharedAt = string(c.b[from:]), from
+		c.shared, c.sharedAt = string(whole[from:]), from
 	}
 	return c.shared[from-c.sharedAt : c.at-c.sharedAt]
 }

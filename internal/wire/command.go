@@ -1,40 +1,74 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
-// A command has a kind and a body. Where a field was added to a command, the command got a
-// second kind, and the first is still written when the new field is empty: an old server reads
-// all that it could always do, and no byte of an old log changes its meaning.
+// A command is a frame: the number of its verb, the length of its body, and a message with its fields. Verbs count up
+// from 1, and what may stand before a command is numbered so that no verb ever is.
+const (
+	kindOrigin = 0   // whose the next command is
+	kindAsker  = 127 // who was proven to ask for it
+)
+
+// kindName names a kind of frame for messages; empty: it is not known here.
+func kindName(kind uint64) string {
+	switch kind {
+	case kindOrigin:
+		return "origin"
+	case kindAsker:
+		return "asker"
+	}
+	if row := verbOf(kind); row != nil {
+		return row.Name
+	}
+	return ""
+}
+
+// verbOf returns the row of a verb; nil for a kind that is none.
+func verbOf(kind uint64) *command.Verb {
+	if kind > uint64(len(command.Verbs())) {
+		return nil
+	}
+	return command.VerbNumbered(command.Number(kind))
+}
+
+// kindLevel is the feature level that a kind of frame came with.
+func kindLevel(kind uint64) uint64 {
+	if row := verbOf(kind); row != nil {
+		return uint64(row.Since)
+	}
+	return levelFirst
+}
 
 // maxCommand bounds one command. The largest that the core accepts, a transaction, is
 // smaller.
 const maxCommand = 1 << 20
 
-// AppendCommand appends one command as it is in an entry: its kind, the length of its body, and
-// the body. It writes whatever the command's own Validate accepts, and nothing that
-// DecodeCommand would refuse.
-func AppendCommand(b []byte, command core.Command) ([]byte, error) {
-	kind := kindOf(command)
-	if kind == 0 {
-		return nil, fmt.Errorf("command %T has no number in the log", command)
+// AppendCommand appends one command as it is in an entry. It writes whatever the command's own Validate accepts, and
+// nothing that DecodeCommand would refuse.
+func AppendCommand(b []byte, c core.Command) ([]byte, error) {
+	if c == nil {
+		return nil, errors.New("no command cannot be written")
 	}
-	c := codec{writing: true, b: b}
-	body := c.open(kind)
-	c.command(kind, command)
-	if c.fault != nil {
-		return nil, fmt.Errorf("%s cannot be written: %s: %s", commandNames[kind], c.fault.field, c.fault.reason)
+	row := command.VerbOf(c)
+	w := codec{writing: true, b: b}
+	body := w.open(uint64(row.Number))
+	(*message)(&w).command(c)
+	if w.fault != nil {
+		return nil, fmt.Errorf("%s cannot be written: %s: %s", row.Name, w.fault.field, w.fault.reason)
 	}
-	if size := len(c.b) - body; size > maxCommand {
-		return nil, fmt.Errorf("%s cannot be written: it has %d bytes, and at most %d are allowed", commandNames[kind],
-			size, maxCommand)
+	if size := len(w.b) - body; size > maxCommand {
+		return nil, fmt.Errorf("%s cannot be written: it has %d bytes, and at most %d are allowed", row.Name, size,
+			maxCommand)
 	}
-	c.shut(body)
-	return c.b, nil
+	w.shut(body)
+	return w.b, nil
 }
 
 // DecodeCommand reads what AppendCommand wrote, and nothing that goes beyond it. The
@@ -59,7 +93,7 @@ func AppendOrigin(b []byte, o leasehold.Origin) []byte {
 	}
 	c := codec{writing: true, b: b}
 	body := c.open(kindOrigin)
-	c.origin(&o)
+	(*message)(&c).origin(&o)
 	c.shut(body)
 	return c.b
 }
@@ -72,18 +106,15 @@ func (c *codec) nextCommand() (core.Command, error) {
 		return nil, err
 	case kind == kindOrigin || kind == kindAsker:
 		return nil, malformed("command is malformed before byte %d: an %s stands where a command should", c.at,
-			commandNames[kind])
+			kindName(kind))
 	}
-	command := newCommand(kind)
-	body.command(kind, command)
-	body.end()
-	// A command that would be written with another kind has two encodings, and only one is
-	// valid.
-	if body.fault == nil && kindOf(command) != kind {
-		body.fail("keep", "nothing in it is of this kind")
-	}
+	row := verbOf(kind)
+	command, m := row.New(), (*message)(&body)
+	m.command(command)
+	m.end()
+	c.fields = max(c.fields, body.needed)
 	if body.fault != nil {
-		return nil, body.refused(commandNames[kind])
+		return nil, body.refused(row.Name)
 	}
 	return command, nil
 }
@@ -97,13 +128,14 @@ func (c *codec) nextOrigin() (o leasehold.Origin, err error) {
 	if err != nil {
 		return o, err
 	}
-	body.origin(&o)
-	body.end()
+	m := (*message)(&body)
+	m.origin(&o)
+	m.end()
 	if body.fault == nil && o == (leasehold.Origin{}) {
 		body.fail("door", "it says nothing, and then it is left out")
 	}
 	if body.fault != nil {
-		return o, body.refused(commandNames[kindOrigin])
+		return o, body.refused(kindName(kindOrigin))
 	}
 	return o, nil
 }
@@ -117,88 +149,22 @@ func (c *codec) nextFrame() (kind uint64, body codec, err error) {
 	switch {
 	case c.fault != nil:
 		return 0, body, c.refused("command")
-	case kind >= uint64(len(commandNames)) || commandNames[kind] == "":
-		return 0, body, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
+	case kindName(kind) == "":
+		return 0, body, unknown("command is of kind %d, and verbs up to %d are known here", kind, len(command.Verbs()))
 	case size > maxCommand:
-		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind],
-			size, maxCommand)
-	case c.level != 0 && commandLevel(kind) > c.level:
-		return 0, body, malformed("%s is malformed: there is none at feature level %d", commandNames[kind], c.level)
+		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", kindName(kind), size,
+			maxCommand)
+	case c.level != 0 && kindLevel(kind) > c.level:
+		return 0, body, malformed("%s is malformed: there is none at feature level %d", kindName(kind), c.level)
 	}
-	c.needed = max(c.needed, commandLevel(kind))
+	c.needed = max(c.needed, kindLevel(kind))
 	body = codec{b: c.b[c.at : c.at+size], base: c.base + int64(c.at)}
 	c.at += size
 	return kind, body, nil
 }
 
-func (c *codec) origin(o *leasehold.Origin) {
-	c.text("actor", &o.Actor)
-	c.text("address", &o.Address)
-	c.text("door", &o.Door)
-}
-
-// command is the body of a command. Fields that came later are at the end, and only where the
-// kind says so.
-func (c *codec) command(kind uint64, command core.Command) {
-	switch v := command.(type) {
-	case *core.OpenSession:
-		c.openSession(v)
-	case *core.RenewSession:
-		c.text("namespace", &v.Namespace)
-		c.text("id", &v.ID)
-	case *core.CloseSession:
-		c.text("namespace", &v.Namespace)
-		c.text("id", &v.ID)
-		c.request(&v.Request)
-	case *core.Acquire:
-		c.acquireOf(kind, v)
-	case *core.Renew:
-		c.renew(kind, v)
-	case *core.Release:
-		c.text("namespace", &v.Namespace)
-		c.text("id", &v.ID)
-		if kind == kindWithdraw {
-			c.text("session", &v.Session)
-			c.flag("withdraw", &v.Withdraw)
-		}
-		c.request(&v.Request)
-	case *core.Change:
-		c.change(kind, v)
-	case *core.Break:
-		c.breakLease(kind, v)
-	case *core.Tick:
-	case *core.Lead:
-		c.lead(v)
-	case *core.PutRecord:
-		c.putRecord(kind, v)
-	case *core.DeleteRecord:
-		c.deleteRecord(v)
-	case *core.Txn:
-		c.txn(kind, v)
-	case *core.Ask:
-		c.ask(v)
-	case *core.Move:
-		c.move(v)
-	case *core.Define:
-		c.define(kind, v)
-	case *core.Undefine:
-		c.undefine(v)
-	case *core.SetUnits, *core.Drain, *core.ReportUse:
-		c.poolCommand(v)
-	case *core.Acknowledge:
-		c.acknowledge(v)
-	case *core.AcknowledgeAlarm:
-		c.acknowledgeAlarm(v)
-	case *core.SetCaps:
-		c.setCaps(v)
-	case *core.EndQuarantine:
-		c.endQuarantine(v)
-	case *core.RaiseTokens:
-		c.raiseTokens(v)
-	case *core.ChangeAccess:
-		c.changeAccess(v)
-	default:
-		c.taskCommand(v)
-		c.reservationCommand(v)
-	}
+func (m *message) origin(o *leasehold.Origin) {
+	m.text(1, "actor", &o.Actor)
+	m.text(2, "address", &o.Address)
+	m.text(3, "door", &o.Door)
 }

@@ -8,15 +8,15 @@
 // # Versions
 //
 // Entries and snapshots begin with two numbers. The format says how bytes are laid
-// out. The feature level says which kinds, fields and enumeration values there are: a
+// out. The feature level says which verbs, kinds, fields and enumeration values there are: a
 // new one needs a new level, since a server that ignored what it does not know would
-// come to another state than its peers. A server that meets a newer format, level or
-// kind stops with [ErrUnknown]; bytes that no server wrote are [ErrMalformed]. The
-// files in testdata/golden show each layout byte by byte, and hold it in place.
+// come to another state than its peers. A server that meets a newer format, level, verb or
+// field stops with [ErrUnknown]; bytes that no server wrote are [ErrMalformed]. The
+// files in testdata/golden show what is written byte by byte, and hold it in place.
 //
-//	format 1, level 1   the first
+//	format 2, level 1   the first; builds from before it wrote format 1, which is refused
 //
-// An entry has the least level that its commands need; a snapshot has that of its state, the
+// An entry has the least level that its verbs need; a snapshot has that of its state, the
 // rules by which it decides.
 //
 // # Fields
@@ -32,8 +32,7 @@
 //	text       unsigned length; so many bytes
 //	labels     unsigned count; for each a text key and a text value, keys ascending,
 //	           none empty, each once
-//	value      one byte, 0; a text. In snapshots and where it is said,
-//	           also one byte, 1; a large
+//	value      one byte, 0; a text. Or one byte, 1; a large
 //	large      32 bytes, the SHA-256 of bytes that are kept elsewhere; unsigned, how many
 //	           they are
 //	how, kind, alarm kind, state, code, unclean, what, relation, do, pick, order
@@ -41,9 +40,29 @@
 //	X…         unsigned count; the fields of each X
 //	X?         flag; if 1, the fields of X
 //
+// # Messages
+//
+// The fields of a command are a message: for each field that is not zero its tag, one byte
+// from 1 to 127, and its value; tags ascend. A zero that is written, a tag that stands twice or
+// out of order, and one that no field has are refused. The descriptions in this package, one
+// for both directions, are the list of all fields: in
+//
+//	m.text(8, "holder", &v.Holder)
+//
+// 8 is the tag and text the type. Types are those of the table above, and
+//
+//	flag       nothing: it is 1 if its tag is there
+//	moment     wall; it is none if its tag is not there
+//	oneOf      one byte; that of an enumeration without a 0 must be there
+//	mayText    text, which may be empty if its tag is there
+//	inner      unsigned length of the body; a message in it, with one field at least
+//	maybe      the same, which may have no fields
+//	several    unsigned count, 1 at least; for each of them the length of its body, and a
+//	           message in it
+//
 // # Log entry
 //
-//	format     unsigned, 1
+//	format     unsigned, 2
 //	level      unsigned, 1
 //	term       unsigned
 //	stamp      time
@@ -52,160 +71,18 @@
 //
 // and for each command
 //
-//	kind       unsigned
+//	kind       unsigned; the number of the verb in internal/core/command
 //	length     unsigned; bytes of the body, at most 1 MiB
-//	body       by kind
+//	body       a message: see message.command
 //
-// and nothing more. An entry has at most 4 MiB. A command may have an origin, which
+// and nothing more. An entry has at most 4 MiB. A command may have an origin, of kind 0, which
 // stands before it, in a frame of the same shape, and is not counted; and so may it have
-// an asker, which stands behind the origin.
-//
-//	kind  command        body
-//	   0  origin         text actor, text address, text door; not all of them empty
-//	   1  open session   text namespace, text id, duration ttl, labels, request
-//	   2  renew session  text namespace, text id
-//	   3  close session  text namespace, text id, request
-//	   4  acquire        text namespace, text resource, text id, signed slots,
-//	                     signed capacity, item… also, text holder, text party, labels,
-//	                     text reason, duration ttl, pick, text session, duration wait,
-//	                     duration grace, duration hold limit, signed priority, request
-//	   5  renew          text namespace, text id
-//	   6  release        text namespace, text id, request
-//	   7  change         text namespace, text id, text holder, text new id, request
-//	   8  break          text namespace, text id, text resource, unsigned token,
-//	                     duration period, flag remains, text by, text reason, request
-//	  26  break exact    as 8, flag all, flag waiting
-//	   9  tick           nothing
-//	  10  lead           unsigned node, text boot, duration offset
-//	  11  put record     text namespace, text path, value, text session,
-//	                     unsigned if revision, flag if absent, fence, request
-//	  12  delete record  text namespace, text path, flag range, text to,
-//	                     unsigned if revision, fence, request
-//	  13  txn            text namespace, compare… if, op… then, op… else, request
-//	  14  ask            text namespace, text resource, text by, text message, request
-//	  15  move           text namespace, text id, signed priority, text by,
-//	                     text reason, request
-//	  16  define         text namespace, definition, text by, text reason, request
-//	  17  undefine       text namespace, text path, text by, text reason, request
-//	  18  acknowledge    text namespace, text resource, unsigned token, text by,
-//	                     text reason, request
-//	  19  put version    as 11, with a value or a large, and after it
-//	                     unsigned from, signed keep; one of them is not as in 11
-//	  20  txn versions   as 13, with this in its ops; one of them is not as in 13
-//	  21  set caps       caps, flag if unset, text by, text reason
-//	  22  withdraw       text namespace, text id, text session, flag withdraw,
-//	                     request; one of the two is not as in 6
-//	  23  acquire foreign
-//	                     as 4, and then text foreign, flag may expire; one of
-//	                     them is not empty
-//	  24  txn foreign    as 20, with a text foreign and a flag may expire after
-//	                     each acquire, and one of them is not empty; its values may be
-//	                     as in 13
-//	  25  change foreign as 7, and then text foreign, which is not empty
-//	  27  define change  as 16, and then unsigned fields, flag keep slots,
-//	                     unsigned if revision; one of them is not 0
-//	  28  abandon session
-//	                     as 3, for a holder that died
-//	  29  end quarantine unsigned base, text by, text reason
-//	  30  renew note     as 5, and then text note, which may be empty
-//	  31  acknowledge alarm
-//	                     text namespace, alarm kind, text resource, text id,
-//	                     text session, unsigned order, text by, text reason, request
-//	  32  put reason     as 19, whose value may be as in 11, with text by and text
-//	                     reason before the request; one of the two is not empty
-//	  33  change about   as 25, whose foreign may be empty, and then text holder,
-//	                     text reason, labels
-//	  34  raise tokens   text namespace, unsigned above, text by, text reason
-//	  35  change access  text… tokens, text… roles, text… bindings, text… quotas,
-//	                     text… issuers, text… certificates to remove; token…, role…,
-//	                     binding…, quota…, issuer…, certificate…, flag replace, flag off,
-//	                     unsigned if revision, text by, text reason
-//	  36  asker          no command: flag system; if 0, text principal,
-//	                     text… groups, text token
-//
-//	  37  put link       as 32, whose by and reason may be empty, and after the
-//	                     request link?, flag keep link; one of the two is there
-//	  38  txn nested     as 24, in which nothing need be foreign, with a flag range and
-//	                     a text to after each compare and what is new after each op; one
-//	                     of these is there. No list has more than 128 parts
-//	  39  acquire select as 23, in which nothing need be foreign, then select?, and
-//	                     select? for each of the further resources; one of them is there
-//	  40  define limits  as 27, limit…, of which there is one
-//	  41  set units      text namespace, text resource, text host, host unit…,
-//	                     text by, text reason, request
-//	  42  drain          text namespace, text resource, text… units, text why,
-//	                     text by, request
-//	  50  acquire unattended
-//	                     as 23, in which nothing need be foreign and pick is 3, then
-//	                     select?, and select? for each of the further resources
-//	  52  put task       text namespace, text path, text value, signed priority,
-//	                     signed attempts, text by, request
-//	  53  finish task    text namespace, text id, unsigned token, flag failed,
-//	                     text result, text session, request
-//	  54  acquire task   as 23, in which nothing need be foreign
-//	  47  report use     text namespace, text resource, text host, unit report…,
-//	                     text by, request
-//	  48  define idle    as 27, limit…, duration idle, duration idle release; one
-//	                     of the two is not 0
-//	  43  reserve        text namespace, text id, text resource, signed slots,
-//	                     select?, text holder, text reason, wall from or 0,
-//	                     duration length, rule?, wall… starts, wall after or 0,
-//	                     wall to or 0, request
-//	  44  cancel reservation
-//	                     text namespace, text id, text by, text reason, request
-//	  45  acquire reserved
-//	                     as 23, then select? of the first resource and of each of
-//	                     the others, text reservation, which is not empty
-//	  46  define start   as 27, limit…, duration idle, duration idle release,
-//	                     at start, which is not 0
-//	  57  define backfill
-//	                     as 46, in which at start may be 0: with backfill
-//	  58  tick short     nothing: a tick while room is short on the disk of a server
-//
-//	rule                 text zone, days (bit 0 is Sunday), duration at, duration length,
-//	                     moment until
-//	at start             0 wait, 1 warn, 2 end
-//	select               text where, flag spread, text… units
-//	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
-//	host unit            text name, labels, text unfit
-//	unit report          text name, signed percent, signed memory, process…, text unfit
-//	process              signed pid, text user, text name, text lease
-//
-//	link                 text resource, text id, text holder, labels, text reason,
-//	                     text foreign, duration ttl, duration grace, flag wait,
-//	                     flag may expire, flag stay, text mirror, flag take
-//	new                  link?, flag keep link, flag keep value, flag keep session,
-//	                     flag before, order, flag descend, unsigned min create,
-//	                     unsigned max create, unsigned min mod, unsigned max mod, nested?
-//	nested               compare… if, op… then, op… else; at most 128 deep
-//	token                text id, text hash, text principal, text… groups,
-//	                     text description, wall created, text created by, wall expires or
-//	                     0, wall used or 0
-//	role                 text name, unsigned any, unsigned own, flag end on revoke
-//	binding              text name, text role, text principal, text group,
-//	                     text namespace, text prefix, text holders
-//	quota                text principal, text namespace, signed leases, sessions, waiters,
-//	                     records, bytes, watches, requests, renewals
-//	issuer               text name, text url, text… audiences, text keys, text principal,
-//	                     rule… groups
-//	rule                 text claim, text value, text group
-//	certificate          text name, text san, text principal, text… groups
-//	caps                 signed leases, signed sessions, signed waiters,
-//	                     signed namespaces
-//	item                 text resource, text id, signed slots, signed capacity
-//	definition           text path, signed capacity, text… units, duration default ttl,
-//	                     duration largest ttl, duration hold limit, duration grace,
-//	                     duration expected, unclean, unsigned revision
-//	fence                text lease, unsigned token
-//	compare              what, relation, text path, unsigned number, text text
-//	op                   do, text path, flag range, text to, value, text session,
-//	                     signed most, flag keys only, flag count, acquire?, text id
-//	request              text key, text session, unsigned sequence
+// an asker, of kind 127, which stands behind the origin.
 //
 // # Snapshot
 //
 //	magic      the line "leasehold snapshot", with its newline
-//	format     unsigned, 1
+//	format     unsigned, 2
 //	level      unsigned, that of the state
 //
 // and for each record, in the order of core.State.Pieces,
@@ -269,7 +146,7 @@
 //	  20  chore          chore kind, text name, unsigned order, text path, left?
 //	  21  policy         unsigned revision
 //	  22  token, 23 role, 24 binding, 25 quota, 26 issuer, 27 certificate
-//	                     as in command 35
+//	                     as below
 //	  28  owned session  as 3, owner
 //	  29  claim owner    text id, owner
 //	  30  owned ended claim
@@ -316,6 +193,28 @@
 //	  61  backfill outcome
 //	                     as 8, and then of the definition as in 60
 //
+//	rule                 text zone, days (bit 0 is Sunday), duration at, duration length,
+//	                     moment until
+//	at start             0 wait, 1 warn, 2 end
+//	select               text where, flag spread, text… units
+//	limit                by (0 holder, 1 label, 2 prefix), text name, signed most
+//	token                text id, text hash, text principal, text… groups,
+//	                     text description, wall created, text created by, wall expires or
+//	                     0, wall used or 0
+//	role                 text name, unsigned any, unsigned own, flag end on revoke
+//	binding              text name, text role, text principal, text group,
+//	                     text namespace, text prefix, text holders
+//	quota                text principal, text namespace, signed leases, sessions, waiters,
+//	                     records, bytes, watches, requests, renewals
+//	issuer               text name, text url, text… audiences, text keys, text principal,
+//	                     rule… groups
+//	rule                 text claim, text value, text group
+//	certificate          text name, text san, text principal, text… groups
+//	caps                 signed leases, signed sessions, signed waiters,
+//	                     signed namespaces
+//	definition           text path, signed capacity, text… units, duration default ttl,
+//	                     duration largest ttl, duration hold limit, duration grace,
+//	                     duration expected, unclean, unsigned revision
 //	owner                text principal, which is not empty, text group
 //
 //	left                 duration ttl, unsigned gap, how, time at, signed leases,

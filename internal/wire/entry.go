@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // An entry of the log is a header, and commands behind it. It is written once by a leader and
@@ -15,12 +16,12 @@ import (
 
 // The newest that this server reads.
 const (
-	Format = 1                        // how bytes are laid out
+	Format = 2                        // how bytes are laid out; builds from before the first release wrote 1
 	Level  = uint64(core.NewestLevel) // which kinds, fields and enumerations there are
 )
 
 // levelFirst is the level of an entry that needs no newer one: an entry has the least level that
-// its commands need.
+// its verbs need. A server that does not know a field of one refuses the field.
 const levelFirst = uint64(core.Level1)
 
 // The largest entry that is accepted. What an engine makes of its batches is far
@@ -55,15 +56,12 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	start := len(b)
 	c := codec{writing: true, b: b}
 	count, level := uint64(len(e.Commands)), levelFirst
-	for _, command := range e.Commands {
-		level = max(level, commandLevel(kindOf(command)))
-	}
-	if e.Askers != nil {
-		level = max(level, commandLevel(kindAsker))
+	for _, c := range e.Commands {
+		level = max(level, uint64(command.VerbOf(c).Since))
 	}
 	c.header(level, &Header{e.Term, e.Stamp, e.Wall}, &count)
 	b = c.b
-	for i, command := range e.Commands {
+	for i, c := range e.Commands {
 		var err error
 		if e.Origins != nil {
 			b = AppendOrigin(b, e.Origins[i])
@@ -71,7 +69,7 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 		if e.Askers != nil {
 			b = AppendAsker(b, e.Askers[i])
 		}
-		if b, err = AppendCommand(b, command); err != nil {
+		if b, err = AppendCommand(b, c); err != nil {
 			return nil, err
 		}
 	}
@@ -119,12 +117,17 @@ func Check(b []byte, at core.Level) error {
 	case c.left() > 0:
 		return malformed("command is malformed: %d bytes follow it", c.left())
 	}
-	return atLevel(c.needed, at)
+	return atLevel(max(c.needed, c.fields), at)
 }
 
-// AtLevel reports whether a command can be written at a level; if not, the error says so.
-func AtLevel(command core.Command, at core.Level) error {
-	return atLevel(commandLevel(kindOf(command)), at)
+// AtLevel reports whether a command can be written at a level; if not, the error says so. At the newest all can.
+func AtLevel(c core.Command, at core.Level) error {
+	if at >= core.NewestLevel {
+		return nil
+	}
+	w := codec{writing: true, needed: uint64(command.VerbOf(c).Since)}
+	(*message)(&w).command(c)
+	return atLevel(w.needed, at)
 }
 
 func atLevel(needed uint64, at core.Level) error {
@@ -137,10 +140,10 @@ func atLevel(needed uint64, at core.Level) error {
 	return nil
 }
 
-// encodedLevel is the feature level of a command that AppendCommand encoded, behind its
-// origin and asker or without.
+// encodedLevel is the feature level of the verb of a command that AppendCommand encoded, behind its origin and asker
+// or without.
 func encodedLevel(b []byte) uint64 {
-	for len(b) > 0 && b[0] == kindOrigin {
+	for len(b) > 0 && (b[0] == kindOrigin || b[0] == kindAsker) {
 		size, n := binary.Uvarint(b[1:])
 		if n <= 0 || size >= uint64(len(b)-1-n) {
 			return levelFirst
@@ -148,7 +151,7 @@ func encodedLevel(b []byte) uint64 {
 		b = b[1+n+int(size):]
 	}
 	kind, _ := binary.Uvarint(b)
-	return commandLevel(kind) // an asker came with the newest level that there is
+	return kindLevel(kind)
 }
 
 // DecodeEntry reads an entry. It shares no memory with b, and what it allocates is
@@ -247,12 +250,17 @@ func (c *codec) version(what string, level, newest uint64) error {
 	if c.fault == nil && format > Format {
 		return unknown("%s has format %d, and formats up to %d are known here", what, format, Format)
 	}
+	if c.fault == nil && format != 0 && format < Format {
+		return &refusal{ErrUnknown, fmt.Sprintf("%s has format %d, which only builds from before the first release "+
+			"wrote, and this version does not read: start with an empty directory, or use the build that wrote it",
+			what, format)}
+	}
 	c.unsigned("level", &level)
 	switch {
 	case c.fault != nil:
 		return c.refused(what)
 	case format == 0 || level == 0:
-		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what,
+		return malformed("%s is malformed: its format is %d and its feature level %d, and neither is ever 0", what,
 			format, level)
 	case level > newest && !c.writing:
 		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, newest)

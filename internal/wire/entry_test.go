@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 func TestEntryComesBackAsItWas(t *testing.T) {
@@ -101,28 +102,28 @@ func TestEveryBeginningOfAnEntryIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever is accepted after a change of one bit must be written the same way again. Each kind of command has a short
-// entry of its own: in a long one nearly all the time goes into decoding what was not changed.
+// Whatever is accepted after a change of one bit must be written the same way again. Each verb has short entries
+// of its own: in a long one nearly all the time goes into decoding what was not changed.
 func TestEveryBitOfAnEntryMeansSomething(t *testing.T) {
 	d := newDice(4)
 	d.lengths = []int{0, 1, 2, 3, 4, 5, 6, 128}
 	kinds := 0
-	for kind := range uint64(len(commandNames)) {
-		if c := newCommand(kind); c != nil {
+	for _, row := range command.Verbs() {
+		for range 2 {
 			kinds++
-			everyBitOfAnEntry(t, d.shortEntry(t, kind))
+			everyBitOfAnEntry(t, d.shortEntry(t, row))
 		}
 	}
 	if kinds < 50 {
-		t.Errorf("only %d kinds were changed", kinds)
+		t.Errorf("only %d commands were changed", kinds)
 	}
 }
 
-// shortEntry returns an entry with a command of a kind, in 100 to 1,000 bytes if there are that many.
-func (d dice) shortEntry(t *testing.T, kind uint64) (b []byte) {
+// shortEntry returns an entry with a command of a verb, in 100 to 1,000 bytes if there are that many.
+func (d dice) shortEntry(t *testing.T, row command.Verb) (b []byte) {
 	t.Helper()
 	for try := 0; len(b) == 0 || len(b) > 1000 || len(b) < 100 && try < 10; try++ {
-		e := &Entry{Term: d.bits(), Stamp: core.Time(d.bits()), Wall: int64(d.bits()), Commands: []core.Command{newCommand(kind)}}
+		e := &Entry{Term: d.bits(), Stamp: core.Time(d.bits()), Wall: int64(d.bits()), Commands: []core.Command{row.New()}}
 		d.fill(reflect.ValueOf(e.Commands[0]).Elem())
 		d.say(e)
 		var err error
@@ -154,6 +155,9 @@ func everyBitOfAnEntry(t *testing.T, b []byte) {
 	}
 }
 
+// entryOf is an entry of one command.
+func entryOf(command string) string { return "\x02\x01\x01\x02\x02\x01" + command }
+
 func TestRefusedEntries(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -163,28 +167,55 @@ func TestRefusedEntries(t *testing.T) {
 	}{
 		{"nothing", "", ErrMalformed, "log entry is malformed at byte 0, format: it is cut off"},
 		{"format 0", "\x00\x01", ErrMalformed, "its format is 0"},
-		{"level 0", "\x01\x00", ErrMalformed, "its feature level 0"},
-		{"a newer format", "\x02rest", ErrUnknown, "log entry has format 2, and formats up to 1 are known here: this server is too old for it, start a newer one"},
-		{"a newer level", "\x01\x07rest", ErrUnknown, "log entry has feature level 7, and levels up to 1 are known here"},
-		{"a number that is too long", "\x01\x01\x80\x00\x00\x00\x00", ErrMalformed, "at byte 2, term: the number is written longer than it need be"},
-		{"a number of 65 bits", "\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", ErrMalformed, "more than 64 bits"},
-		{"more commands than bytes", "\x01\x01\x01\x02\x02\x05\x09\x00", ErrMalformed, "commands: it is longer than what is left"},
-		{"more commands than allowed", "\x01\x01\x01\x02\x02\x81\x40" + strings.Repeat("\x09\x00", 8193), ErrMalformed, "commands"},
-		{"an origin that is cut off", "\x01\x01\x01\x02\x02\x01\x00\x00", ErrMalformed, "command 1 of 1: origin is malformed at byte 8, actor: it is cut off"},
-		{"an origin that says nothing", "\x01\x01\x01\x02\x02\x01\x00\x03\x00\x00\x00\x09\x00", ErrMalformed, "door: it says nothing, and then it is left out"},
-		{"an origin of nothing", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00", ErrMalformed, "command 1 of 1: command is malformed"},
-		{"two origins", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00\x00\x04\x01a\x00\x00\x09\x00", ErrMalformed, "an origin stands where a command should"},
-		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x3b\x00", ErrUnknown, "command 2 of 2: command is of kind 59, and kinds up to "},
-		{"a body beyond the end", "\x01\x01\x01\x02\x02\x01\x05\x09\x00", ErrMalformed, "length: it is longer than what is left"},
-		{"a tick with a body", "\x01\x01\x01\x02\x02\x01\x09\x01\x00", ErrMalformed, "tick is malformed at byte 8, end: 1 bytes follow"},
-		{"bytes behind the last command", "\x01\x01\x01\x02\x02\x01\x09\x00\x00", ErrMalformed, "1 bytes follow its last command"},
-		{"a text beyond its body", "\x01\x01\x01\x02\x02\x01\x05\x02\x01a", ErrMalformed, "renew is malformed at byte 10, id: it is cut off"},
-		{"a flag of 2", "\x01\x01\x01\x02\x02\x01\x08\x0b\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00", ErrMalformed, "remains: 2 is none of 0 to 1"},
-		{"a label without a key", "\x01\x01\x01\x02\x02\x01\x01\x0b\x00\x00\x00\x01\x00\x01v\x00\x00\x00\x00", ErrMalformed, "label key"},
-		{"labels out of order", "\x01\x01\x01\x02\x02\x01\x01\x0e\x00\x00\x00\x02\x01b\x01v\x01a\x01v\x00\x00\x00", ErrMalformed, "label key: it is empty, or stands twice, or out of order"},
-		{"a label twice", "\x01\x01\x01\x02\x02\x01\x01\x0e\x00\x00\x00\x02\x01a\x01v\x01a\x01v\x00\x00\x00", ErrMalformed, "label key"},
-		{"too many labels", "\x01\x01\x01\x02\x02\x01\x01\x09\x00\x00\x00\x02\x01a\x00\x00\x00", ErrMalformed, "label key"},
-		{"a put that keeps nothing", "\x01\x01\x01\x02\x02\x01\x13\x0e" + strings.Repeat("\x00", 14), ErrMalformed, "keep: nothing in it is of this kind"},
+		{"level 0", "\x02\x00", ErrMalformed, "its feature level 0"},
+		{"a newer format", "\x03rest", ErrUnknown, "log entry has format 3, and formats up to 2 are known here: this server is too old for it, start a newer one"},
+		{"a format before the first release", "\x01rest", ErrUnknown, "log entry has format 1, which only builds from before the first release wrote, and this version does not read: start with an empty directory, or use the build that wrote it"},
+		{"a newer level", "\x02\x07rest", ErrUnknown, "log entry has feature level 7, and levels up to 1 are known here"},
+		{"a number that is too long", "\x02\x01\x80\x00\x00\x00\x00", ErrMalformed, "at byte 2, term: the number is written longer than it need be"},
+		{"a number of 65 bits", "\x02\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", ErrMalformed, "more than 64 bits"},
+		{"more commands than bytes", "\x02\x01\x01\x02\x02\x05\x09\x00", ErrMalformed, "commands: it is longer than what is left"},
+		{"more commands than allowed", "\x02\x01\x01\x02\x02\x81\x40" + strings.Repeat("\x09\x00", 8193), ErrMalformed, "commands"},
+		{"an origin that is cut off", entryOf("\x00\x02\x01\x05"), ErrMalformed, "command 1 of 1: origin is malformed at byte 10, actor: it is longer than what is left"},
+		{"an origin that says nothing", entryOf("\x00\x00\x09\x00"), ErrMalformed, "door: it says nothing, and then it is left out"},
+		{"an origin of nothing", entryOf("\x00\x03\x01\x01a"), ErrMalformed, "command 1 of 1: command is malformed"},
+		{"two origins", entryOf("\x00\x03\x01\x01a\x00\x03\x01\x01a\x09\x00"), ErrMalformed, "an origin stands where a command should"},
+		{"the cluster as an asker with a name", entryOf("\x7f\x04\x01\x02\x01a\x09\x00"), ErrMalformed, "asker is malformed at byte 12, system: it has a name"},
+		{"a newer kind", "\x02\x01\x01\x02\x02\x02\x09\x00\x1f\x00", ErrUnknown, "command 2 of 2: command is of kind 31, and verbs up to 30 are known here"},
+		{"a body beyond the end", entryOf("\x05\x09\x00"), ErrMalformed, "length: it is longer than what is left"},
+		{"bytes behind the last command", entryOf("\x09\x00\x00"), ErrMalformed, "1 bytes follow its last command"},
+		{"bytes behind the last field", entryOf("\x09\x01\x00"), ErrMalformed, "tick is malformed at byte 8, end: 1 bytes follow that belong to nothing"},
+		{"bytes behind the last field of a message", entryOf("\x06\x06\x03\x04\x01\x01a\x00"), ErrMalformed, "release is malformed at byte 13, end: 1 bytes follow that belong to nothing"},
+		{"a tag that is not known", entryOf("\x09\x01\x02"), ErrUnknown, "tick has field 2 at byte 8, which is not known here: this server is too old for it, start a newer one"},
+		{"a tag that is not known behind others", entryOf("\x02\x08\x01\x01a\x02\x01b\x03\x00"), ErrUnknown, "renew-session has field 3 at byte 14, which is not known here"},
+		{"a tag that is not known in a message", entryOf("\x06\x03\x03\x01\x09"), ErrUnknown, "release has field 9 at byte 10, which is not known here"},
+		{"a tag of two bytes", entryOf("\x09\x02\x81\x01"), ErrUnknown, "tick has field 129 at byte 8, which is not known here"},
+		{"a tag twice", entryOf("\x02\x06\x01\x01a\x01\x01b"), ErrMalformed, "renew-session is malformed at byte 11, namespace: it stands twice"},
+		{"a flag twice", entryOf("\x08\x02\x08\x08"), ErrMalformed, "break is malformed at byte 9, remains: it stands twice"},
+		{"a flag with a value", entryOf("\x08\x02\x08\x01"), ErrMalformed, "break is malformed at byte 9, remains: field 1 stands behind it, out of order"},
+		{"tags out of order", entryOf("\x02\x06\x02\x01b\x01\x01a"), ErrMalformed, "renew-session is malformed at byte 11, id: field 1 stands behind it, out of order"},
+		{"tags out of order in a message", entryOf("\x06\x08\x03\x06\x02\x01b\x01\x01a"), ErrMalformed, "release is malformed at byte 13, request session: field 1 stands behind it, out of order"},
+		{"an empty text", entryOf("\x02\x02\x01\x00"), ErrMalformed, "renew-session is malformed at byte 10, namespace: it is zero, and then it is left out"},
+		{"a number of 0", entryOf("\x0a\x02\x01\x00"), ErrMalformed, "node: it is zero"},
+		{"a duration of 0", entryOf("\x01\x02\x03\x00"), ErrMalformed, "ttl: it is zero"},
+		{"the first of an enumeration", entryOf("\x04\x02\x0c\x00"), ErrMalformed, "pick: it is zero"},
+		{"no labels", entryOf("\x01\x02\x04\x00"), ErrMalformed, "labels: it is zero"},
+		{"an empty list", entryOf("\x04\x02\x07\x00"), ErrMalformed, "also: it is zero"},
+		{"an empty list of texts", entryOf("\x19\x02\x03\x00"), ErrMalformed, "units: it is zero"},
+		{"an empty list of moments", entryOf("\x1d\x02\x0c\x00"), ErrMalformed, "starts: it is zero"},
+		{"an empty message", entryOf("\x06\x02\x03\x00"), ErrMalformed, "request: it is zero"},
+		{"an enumeration without a zero", entryOf("\x15\x00"), ErrMalformed, "acknowledge-alarm is malformed at byte 8, kind: it is missing, and is one of 1 to"},
+		{"an enumeration that ends before", entryOf("\x04\x02\x0c\x04"), ErrMalformed, "pick: 4 is none of 0 to 3"},
+		{"a text beyond its body", entryOf("\x05\x05\x01\x01a\x02\x01"), ErrMalformed, "renew is malformed at byte 13, id: it is longer than what is left"},
+		{"a text beyond its message", entryOf("\x06\x05\x03\x02\x01\x01a"), ErrMalformed, "release is malformed at byte 12, request key: it is longer than what is left"},
+		{"a message beyond its body", entryOf("\x06\x05\x03\x04\x01\x01a"), ErrMalformed, "release is malformed at byte 10, request: it is longer than what is left"},
+		{"a tag without a value", entryOf("\x05\x01\x01"), ErrMalformed, "renew is malformed at byte 9, namespace: it is cut off"},
+		{"two values", entryOf("\x0b\x25\x03\x01a\x04" + strings.Repeat("d", 33)), ErrMalformed, "value: there are two of them"},
+		{"a label without a key", entryOf("\x01\x05\x04\x01\x00\x01v"), ErrMalformed, "label key"},
+		{"labels out of order", entryOf("\x01\x0a\x04\x02\x01b\x01v\x01a\x01v"), ErrMalformed, "label key: it is empty, or stands twice, or out of order"},
+		{"a label twice", entryOf("\x01\x0a\x04\x02\x01a\x01v\x01a\x01v"), ErrMalformed, "label key"},
+		{"too many labels", entryOf("\x01\x05\x04\x02\x01a\x00"), ErrMalformed, "label key"},
+		{"more parts than bytes", entryOf("\x04\x03\x07\x05\x00"), ErrMalformed, "also: it is longer than what is left"},
+		{"more operations than allowed", entryOf("\x0d\x04\x03\x81\x01\x00"), ErrMalformed, "then: it has 129 parts, and at most 128 are allowed"},
 		{"too many bytes", strings.Repeat("\x01", maxEntry+1), ErrMalformed, "at most 4194304 are allowed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -203,6 +234,13 @@ func TestWhatWouldNotBeReadIsNotWritten(t *testing.T) {
 		"a label without a key": &core.OpenSession{Labels: leasehold.Labels{{Value: "v"}}},
 		"a command of 1 MiB":    &core.Renew{ID: strings.Repeat("x", maxCommand)},
 		"no command":            nil,
+		"many operations":       &core.Txn{Then: slices.Repeat([]core.Op{{Do: core.Get}}, leasehold.MaxOps+1)},
+		"many nested operations": &core.Txn{Then: slices.Repeat([]core.Op{{Do: core.Nested, Txn: &core.Txn{
+			Else: []core.Op{{Do: core.Get}, {Do: core.Get}, {Do: core.Get}},
+		}}}, leasehold.MaxOps)},
+		"a transaction too deep":                nested(leasehold.MaxOps + 8),
+		"a nested transaction with a namespace": &core.Txn{Then: []core.Op{{Do: core.Nested, Txn: &core.Txn{Namespace: "a"}}}},
+		"no thing to compare":                   &core.Txn{If: []core.Compare{{Is: core.Equal}}},
 	} {
 		if b, err := AppendCommand(nil, c); err == nil {
 			t.Errorf("%s: it was written, with %d bytes", name, len(b))
@@ -214,6 +252,38 @@ func TestWhatWouldNotBeReadIsNotWritten(t *testing.T) {
 	}
 	if _, err := AppendEncoded(nil, Header{}, [][]byte{tick, make([]byte, maxEntry)}); err == nil {
 		t.Error("an entry with too many bytes was written")
+	}
+}
+
+func nested(deep int) *core.Txn {
+	t := new(core.Txn)
+	for range deep {
+		t = &core.Txn{Then: []core.Op{{Do: core.Nested, Txn: t}}}
+	}
+	return t
+}
+
+// The core counts operations, nested ones too, and so transactions may be nested as often as there may be operations.
+func TestTheDeepestTransactionComesBack(t *testing.T) {
+	want := nested(leasehold.MaxOps)
+	b, err := AppendCommand(nil, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeCommand(b); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("it came back otherwise: %v", err)
+	}
+}
+
+// Of a short body all strings share one copy, in whatever message they are.
+func TestTextsOfMessagesInMessagesComeBack(t *testing.T) {
+	want := &core.Txn{Then: []core.Op{{Do: core.Nested, Txn: &core.Txn{If: []core.Compare{{What: core.RecordValue, Is: core.Equal, Path: "p", Text: "t"}}}}, {Do: core.Get, Path: "q"}}, Request: goldenKey}
+	b, err := AppendCommand(nil, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeCommand(b); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v came back as %+v: %v", want, got, err)
 	}
 }
 
@@ -270,20 +340,31 @@ func TestLongBodiesAreNotShared(t *testing.T) {
 	}
 }
 
-// What is claimed in a few bytes must not cost many.
+// What is claimed in a few bytes must not cost many. What is there may: a command without fields takes two bytes, of which
+// there are 8,192 at most in an entry, and an operation takes three.
 func TestEntryAllocatesInProportion(t *testing.T) {
 	many, err := AppendEntry(nil, &Entry{Commands: slices.Repeat([]core.Command{&core.Acquire{}}, maxCommands)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	txn := &core.Txn{Then: slices.Repeat([]core.Op{{Do: core.Get}}, leasehold.MaxOps)}
+	operations, err := AppendEntry(nil, &Entry{Commands: slices.Repeat([]core.Command{txn}, 100)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, b := range map[string][]byte{
-		"8,192 commands in no bytes": []byte("\x01\x01\x01\x02\x02\x80\x40"),
-		"many labels in few bytes":   []byte("\x01\x01\x01\x02\x02\x01\x01\x0a\x00\x00\x00\xff\xff\xff\xff\x0f\x00"),
-		"a long text in few bytes":   []byte("\x01\x01\x01\x02\x02\x01\x05\x05\xff\xff\xff\x7f\x00"),
+		"8,192 commands in no bytes": []byte("\x02\x01\x01\x02\x02\x80\x40"),
+		"many labels in few bytes":   []byte(entryOf("\x01\x07\x04\xff\xff\xff\xff\x0f\x00")),
+		"a long text in few bytes":   []byte(entryOf("\x05\x06\x01\xff\xff\xff\x7f\x00")),
+		"many operations":            []byte(entryOf("\x0d\x06\x03\xff\xff\xff\xff\x0f")),
 		"the smallest acquires":      many,
+		"the smallest operations":    operations,
 	} {
-		got := allocated(func() { _, _ = DecodeEntry(b) })
-		if most := uint64(4096 + 32*len(b)); got > most {
+		most := uint64(4096 + 32*len(b))
+		if len(b) > 100 {
+			most = uint64(maxCommands*5/4*unsafe.Sizeof(core.Acquire{})) + uint64(len(b)/3+1)*uint64(unsafe.Sizeof(core.Op{}))
+		}
+		if got := allocated(func() { _, _ = DecodeEntry(b) }); got > most {
 			t.Errorf("%s: %d bytes in, %d bytes allocated, want at most %d", name, len(b), got, most)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/usage"
@@ -26,7 +27,7 @@ import (
 // The golden files are the format. They may change until the first release, which freezes them.
 var update = flag.Bool("update", false, "write the golden files")
 
-const rule = "# Format 1.\n"
+const rule = "# Format 2.\n"
 
 // golden returns the bytes of a golden file, after it compared them with those that
 // are written today.
@@ -51,42 +52,68 @@ func golden(t *testing.T, name, about string, today []piece) []byte {
 }
 
 func TestGoldenCommands(t *testing.T) {
-	for kind, c := range goldenCommands {
-		name := commandNames[kind]
+	seen := map[string]bool{}
+	for name, c := range goldenCommands {
 		t.Run(name, func(t *testing.T) {
 			written, err := AppendCommand(nil, c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			about := fmt.Sprintf("A command of kind %d: %s.", kind, name)
-			b := golden(t, "command-"+strings.ReplaceAll(name, " ", "-"), about, commandPieces(t, written))
+			row := command.VerbOf(c)
+			pieces := commandPieces(t, written)
+			for _, p := range pieces {
+				seen[fieldOf(row, p)] = true
+				seen[strings.TrimSpace(p.name)] = true
+			}
+			b := golden(t, "command-"+name, fmt.Sprintf("A command of verb %d: %s.", row.Number, row.Name), pieces)
 			got, err := DecodeCommand(b)
 			if err != nil || !reflect.DeepEqual(got, c) {
 				t.Fatalf("%+v was read as %+v, %v", c, got, err)
 			}
 		})
 	}
-	for kind, name := range commandNames {
-		if name != "" && kind != kindOrigin && kind != kindAsker && goldenCommands[uint64(kind)] == nil {
-			t.Errorf("commands of kind %d (%s) have no golden file", kind, name)
+	// Whatever a verb may say stands in some file.
+	for seed := range uint64(3000) {
+		c := newDice(seed).command()
+		written, err := AppendCommand(nil, c)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, p := range commandPieces(t, written) {
+			if name := fieldOf(command.VerbOf(c), p); !seen[name] {
+				t.Errorf("no golden file has %s", name)
+				seen[name] = true
+			}
+		}
+	}
+}
+
+// fieldOf names a field of a verb, or of a message in it, which other verbs may have as well.
+func fieldOf(row *command.Verb, p piece) string {
+	switch name, inner := strings.CutPrefix(p.name, "  "); {
+	case inner:
+		return strings.TrimSpace(name)
+	case strings.HasPrefix(name, "length: "):
+		return "length"
+	default:
+		return row.Name + ": " + name
 	}
 }
 
 func TestGoldenEntries(t *testing.T) {
 	for name, e := range map[string]*Entry{
-		"entry":       {Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindLead], goldenCommands[kindRenew], goldenCommands[kindTick]}},
+		"entry":       {Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands["lead"], goldenCommands["renew"], goldenCommands["tick"]}},
 		"entry-empty": {Term: 300, Stamp: 1, Wall: -1},
 		"entry-versions": {
-			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindTick], goldenCommands[kindPutVersion]},
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands["tick"], goldenCommands["put-version"]},
 			From: core.From{Origins: []leasehold.Origin{{}, {Actor: "ops@example.com"}}},
 		},
 		"entry-origin": {
-			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew]},
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands["release"], goldenCommands["renew"]},
 			From: core.From{Origins: []leasehold.Origin{{Actor: "ops@example.com", Address: "10.0.0.7:51234", Door: "native"}, {}}},
 		},
 		"entry-asker": {
-			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew], goldenCommands[kindSetCaps], goldenCommands[kindTick]},
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands["release"], goldenCommands["renew"], goldenCommands["set-caps"], goldenCommands["tick"]},
 			From: core.From{
 				Origins: []leasehold.Origin{{Address: "10.0.0.7:51234", Door: "native"}, {}, {}, {}},
 				Askers:  []*access.Asker{{Principal: "ci:build", Groups: []string{"team-a", "ops"}}, {Principal: "ann", Token: "t1"}, &access.System, nil},
@@ -263,11 +290,35 @@ func fields(t *testing.T, b []byte, read func(*codec)) (pieces []piece) {
 	return pieces
 }
 
+// tagged names each byte of a message after the field that it belongs to.
+func tagged(t *testing.T, b []byte, read func(*message)) (pieces []piece) {
+	t.Helper()
+	var starts []int
+	var names []string
+	c := codec{b: b}
+	c.trace = func(at int, field string) {
+		starts, names = append(starts, at), append(names, fmt.Sprintf("%s%d %s", strings.Repeat("  ", c.depth), b[at], field))
+	}
+	m := (*message)(&c)
+	read(m)
+	if m.end(); c.fault != nil {
+		t.Fatalf("% x: %s: %s", b, c.fault.field, c.fault.reason)
+	}
+	for i, from := range starts {
+		to := len(b)
+		if i+1 < len(starts) {
+			to = starts[i+1]
+		}
+		pieces = append(pieces, piece{names[i], b[from:to]})
+	}
+	return pieces
+}
+
 // framePieces takes a frame: its head, and its body as it is read.
-func framePieces(t *testing.T, b *[]byte, names []string, read func(kind uint64, body []byte) []piece) []piece {
+func framePieces(t *testing.T, b *[]byte, name func(kind uint64) string, read func(kind uint64, body []byte) []piece) []piece {
 	t.Helper()
 	kind, n := number(t, *b)
-	pieces := []piece{cut(b, n, "kind: "+names[kind])}
+	pieces := []piece{cut(b, n, "kind: "+name(kind))}
 	size, n := number(t, *b)
 	pieces = append(pieces, cut(b, n, fmt.Sprintf("length: %d", size)))
 	body := cut(b, int(size), "")
@@ -277,20 +328,16 @@ func framePieces(t *testing.T, b *[]byte, names []string, read func(kind uint64,
 func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 	t.Helper()
 	for len(b) > 0 {
-		pieces = append(pieces, framePieces(t, &b, commandNames[:], func(kind uint64, body []byte) []piece {
-			return fields(t, body, func(c *codec) {
+		pieces = append(pieces, framePieces(t, &b, kindName, func(kind uint64, body []byte) []piece {
+			return tagged(t, body, func(m *message) {
 				switch kind {
 				case kindOrigin:
-					c.origin(new(leasehold.Origin))
-					return
+					m.origin(new(leasehold.Origin))
 				case kindAsker:
-					system := false
-					if c.flag("system", &system); !system {
-						c.asker(new(access.Asker))
-					}
-					return
+					m.asker(&asker{Asker: new(access.Asker)})
+				default:
+					m.command(verbOf(kind).New())
 				}
-				c.command(kind, newCommand(kind))
 			})
 		})...)
 	}
@@ -310,7 +357,7 @@ func entryPieces(t *testing.T, b []byte) []piece {
 func recordPieces(t *testing.T, b []byte) (pieces []piece) {
 	t.Helper()
 	for len(b) > 0 {
-		pieces = append(pieces, framePieces(t, &b, recordNames[:], func(kind uint64, body []byte) []piece {
+		pieces = append(pieces, framePieces(t, &b, func(kind uint64) string { return recordNames[kind] }, func(kind uint64, body []byte) []piece {
 			return fields(t, body, func(c *codec) { readRecord(c, kind) })
 		})...)
 	}
@@ -447,62 +494,63 @@ var goldenDefinition = &leasehold.Definition{
 
 var goldenNote = "epoch 3 of 10"
 
-var goldenCommands = map[uint64]core.Command{
-	kindOpenSession:    &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
-	kindRenewSession:   &core.RenewSession{Namespace: "default", ID: "s1"},
-	kindCloseSession:   &core.CloseSession{Namespace: "default", ID: "s1", Request: goldenKey},
-	kindAbandonSession: &core.CloseSession{Namespace: "default", ID: "s1", Abandon: true, Request: goldenKey},
-	kindAcquire: &core.Acquire{
+// By the names of their files.
+var goldenCommands = map[string]core.Command{
+	"open-session":    &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
+	"renew-session":   &core.RenewSession{Namespace: "default", ID: "s1"},
+	"close-session":   &core.CloseSession{Namespace: "default", ID: "s1", Request: goldenKey},
+	"abandon-session": &core.CloseSession{Namespace: "default", ID: "s1", Abandon: true, Request: goldenKey},
+	"acquire": &core.Acquire{
 		Namespace: "default", Resource: "reports/nightly", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", TTL: 10 * time.Second,
 		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Priority: 7, Request: goldenNumber,
 		Slots: 2, Capacity: 8, Also: []core.Item{{Resource: "gpu", ID: "id2", Slots: 1, Capacity: 300}, {Resource: "disk", ID: "id3"}}, Party: "p1", Pick: core.TTLByDefault,
 	},
-	kindDefineChange: &core.Define{
+	"define-change": &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu/", Units: []string{"gpu0"}, Grace: 5e9}, By: "ops", Request: goldenKey,
 		Fields: core.FieldSlots | core.FieldGrace | core.FieldUnclean, KeepSlots: true, IfRevision: 300,
 	},
-	kindDefine:      &core.Define{Namespace: "default", Definition: *goldenDefinition, By: "ops", Reason: "more of them", Request: goldenKey},
-	kindUndefine:    &core.Undefine{Namespace: "default", Path: "gpu/", By: "ops", Reason: "fewer of them", Request: goldenKey},
-	kindAcknowledge: &core.Acknowledge{Namespace: "default", Resource: "gpu", Token: 300, By: "ops", Reason: "looked at", Request: goldenKey},
-	kindSetCaps:     &core.SetCaps{Caps: goldenCaps, IfUnset: true, By: "ops", Reason: "too many"},
-	kindAcknowledgeAlarm: &core.AcknowledgeAlarm{
+	"define":      &core.Define{Namespace: "default", Definition: *goldenDefinition, By: "ops", Reason: "more of them", Request: goldenKey},
+	"undefine":    &core.Undefine{Namespace: "default", Path: "gpu/", By: "ops", Reason: "fewer of them", Request: goldenKey},
+	"acknowledge": &core.Acknowledge{Namespace: "default", Resource: "gpu", Token: 300, By: "ops", Reason: "looked at", Request: goldenKey},
+	"set-caps":    &core.SetCaps{Caps: goldenCaps, IfUnset: true, By: "ops", Reason: "too many"},
+	"acknowledge-alarm": &core.AcknowledgeAlarm{
 		Namespace: "default", Kind: leasehold.HeldLong, Resource: "gpu", ID: "id1", Session: "s1", Order: 300, By: "ops", Reason: "it may", Request: goldenKey,
 	},
-	kindChangeAccess: &core.ChangeAccess{
+	"change-access": &core.ChangeAccess{
 		Remove:  access.Keys{Tokens: []string{"t0"}, Roles: []string{"old"}, Bindings: []string{"b0", "b1"}, Quotas: []string{"pann"}, Issuers: []string{"gone"}, Certificates: []string{"c0"}},
 		Put:     goldenPolicy,
 		Replace: true, Off: true, IfRevision: 300, By: "ops", Reason: "a new team",
 		IfNone: true, Declared: goldenFile, Used: []access.Use{{ID: "t1", Wall: 1763856000000000003}}, Wall: 1763856000000000004,
 	},
-	kindRaiseTokens:   &core.RaiseTokens{Namespace: "default", Above: 1 << 40, By: "ops", Reason: "seen in Redis"},
-	kindEndQuarantine: &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},
-	kindRenew:         &core.Renew{Namespace: "default", ID: "id1"},
-	kindRenewNote:     &core.Renew{Namespace: "default", ID: "id1", Note: &goldenNote},
-	kindRelease:       &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
-	kindWithdraw:      &core.Release{Namespace: "default", ID: "id1", Session: "s1", Withdraw: true, Request: goldenNumber},
-	kindChange:        &core.Change{Namespace: "default", ID: "id1", Holder: "bob", NewID: "id2", Request: goldenKey},
-	kindBreak: &core.Break{
+	"raise-tokens":   &core.RaiseTokens{Namespace: "default", Above: 1 << 40, By: "ops", Reason: "seen in Redis"},
+	"end-quarantine": &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},
+	"renew":          &core.Renew{Namespace: "default", ID: "id1"},
+	"renew-note":     &core.Renew{Namespace: "default", ID: "id1", Note: &goldenNote},
+	"release":        &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
+	"withdraw":       &core.Release{Namespace: "default", ID: "id1", Session: "s1", Withdraw: true, Request: goldenNumber},
+	"change":         &core.Change{Namespace: "default", ID: "id1", Holder: "bob", NewID: "id2", Request: goldenKey},
+	"break": &core.Break{
 		Namespace: "default", ID: "id1", Resource: "reports/nightly", Token: leasehold.MaxToken, Period: time.Second, Remains: true,
 		By: "ops", Reason: "stuck", Request: goldenKey,
 	},
-	kindTick: &core.Tick{}, kindTickShort: &core.Tick{Short: true},
-	kindLead: &core.Lead{Node: 1 << 63, Boot: "boot-1", Offset: -time.Hour},
-	kindPutRecord: &core.PutRecord{
+	"tick": &core.Tick{}, "tick-short": &core.Tick{Short: true},
+	"lead": &core.Lead{Node: 1 << 63, Boot: "boot-1", Offset: -time.Hour},
+	"put-record": &core.PutRecord{
 		Namespace: "default", Path: "config/a", Value: "\x00one\xff", Session: "s1", IfRevision: 300, IfAbsent: true,
 		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
 	},
-	kindPutVersion: &core.PutRecord{
+	"put-version": &core.PutRecord{
 		Namespace: "default", Path: "config/a", Large: goldenLarge, Keep: 300, Session: "s1", IfRevision: 300, IfAbsent: true,
 		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
 	},
-	kindPutReason: &core.PutRecord{
+	"put-reason": &core.PutRecord{
 		Namespace: "default", Path: "config/a", Value: "one", IfRevision: 300, Fence: core.Fence{Lease: "id1", Token: 5}, By: "ops",
 		Reason: "forced", Request: goldenKey,
 	},
-	kindAcquireForeign: &core.Acquire{
+	"acquire-foreign": &core.Acquire{
 		Namespace: "default", Resource: "azure/a/b", ID: "id1", Holder: "ann", TTL: 15e9, Foreign: "0f5dd1f7-9d7c-4ef1-8d2e-6d9aa7a0b3c4", MayExpire: true, Request: goldenKey,
 	},
-	kindTxnForeign: &core.Txn{
+	"txn-foreign": &core.Txn{
 		Namespace: "default",
 		Then: []core.Op{
 			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Foreign: "7587848943104623"}},
@@ -511,25 +559,25 @@ var goldenCommands = map[uint64]core.Command{
 		},
 		Request: goldenKey,
 	},
-	kindBreakExact: &core.Break{
+	"break-exact": &core.Break{
 		Namespace: "default", Resource: "gpu", Token: 300, All: true, Remains: true, By: "ops", Reason: "maintenance", Request: goldenKey,
 	},
-	kindChangeForeign: &core.Change{Namespace: "default", ID: "id1", NewID: "id2", Foreign: "guid-2", Request: goldenKey},
-	kindChangeAbout: &core.Change{
+	"change-foreign": &core.Change{Namespace: "default", ID: "id1", NewID: "id2", Foreign: "guid-2", Request: goldenKey},
+	"change-about": &core.Change{
 		Namespace: "default", ID: "id1", About: &core.About{Holder: "ann@laptop", Reason: "apply", Labels: leasehold.Labels{{Key: "host", Value: "laptop"}}}, Request: goldenKey,
 	},
-	kindTxnVersions: &core.Txn{
+	"txn-versions": &core.Txn{
 		Namespace: "default",
 		Then:      []core.Op{{Do: core.Put, Path: "config/a", Large: goldenLarge, Session: "s1"}, {Do: core.Put, Path: "config/b", Value: "two", Keep: leasehold.KeepNone}},
 		Else:      []core.Op{{Do: core.Put, Path: "config/a", From: 300}, {Do: core.Get, Path: "config/b"}},
 		Request:   goldenKey,
 	},
-	kindDeleteRecord: &core.DeleteRecord{
+	"delete-record": &core.DeleteRecord{
 		Namespace: "default", Path: "config/", Range: true, To: "config0", IfRevision: 6, Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenNumber,
 	},
-	kindMove: &core.Move{Namespace: "default", ID: "id1", Priority: -300, By: "ops", Reason: "late", Request: goldenKey},
-	kindAsk:  &core.Ask{Namespace: "default", Resource: "reports/nightly", By: "ops", Message: "please release", Request: goldenKey},
-	kindTxn: &core.Txn{
+	"move": &core.Move{Namespace: "default", ID: "id1", Priority: -300, By: "ops", Reason: "late", Request: goldenKey},
+	"ask":  &core.Ask{Namespace: "default", Resource: "reports/nightly", By: "ops", Message: "please release", Request: goldenKey},
+	"txn": &core.Txn{
 		Namespace: "default",
 		If: []core.Compare{
 			{What: core.RecordMod, Is: core.Equal, Path: "config/a", Number: 300},
@@ -554,61 +602,66 @@ var (
 )
 
 func init() {
-	goldenCommands[kindAcquireSelect] = &core.Acquire{
+	goldenCommands["acquire-select"] = &core.Acquire{
 		Namespace: "default", Resource: "gpu", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Slots: 2, Select: goldenSelect, Foreign: "f1", Request: goldenKey,
 		Also: []core.Item{{Resource: "disk", ID: "id2"}, {Resource: "phones", ID: "id3", Slots: 1, Select: &leasehold.Select{Units: []string{"p1"}}}},
 	}
-	goldenCommands[kindDefineLimits] = &core.Define{
+	goldenCommands["define-limits"] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits}, By: "ops", Fields: core.FieldLimits, Request: goldenKey,
 	}
-	goldenCommands[kindAcquireUnattended] = &core.Acquire{
+	goldenCommands["acquire-unattended"] = &core.Acquire{
 		Namespace: "default", Resource: "gpu", ID: "id1", Slots: 2, Select: goldenSelect, Holder: "ann", Labels: goldenLabels, TTL: 30e9,
 		Pick: core.TTLUnattended, Request: goldenKey,
 	}
-	goldenCommands[kindSetUnits] = &core.SetUnits{
+	goldenCommands["set-units"] = &core.SetUnits{
 		Namespace: "default", Resource: "gpu", Host: "a", By: "agent", Reason: "two cards", Request: goldenKey,
 		Units: []core.HostUnit{{Name: "GPU-1", Labels: goldenLabels}, {Name: "GPU-2", Unfit: "vanished"}},
 	}
-	goldenCommands[kindDrain] = &core.Drain{Namespace: "default", Resource: "gpu", Units: []string{"GPU-1"}, Why: "repair", By: "ops", Request: goldenKey}
-	goldenCommands[kindPutTask] = &core.PutTask{
+	goldenCommands["drain"] = &core.Drain{Namespace: "default", Resource: "gpu", Units: []string{"GPU-1"}, Why: "repair", By: "ops", Request: goldenKey}
+	goldenCommands["put-task"] = &core.PutTask{
 		Namespace: "default", Path: "jobs/resize-42", Value: "{}", Priority: 2, Attempts: 300, By: "ops", Request: goldenKey,
 	}
-	goldenCommands[kindFinishTask] = &core.FinishTask{
+	goldenCommands["finish-task"] = &core.FinishTask{
 		Namespace: "default", ID: "id1", Token: 300, Failed: true, Result: "no disk", Session: "s1", Request: goldenKey,
 	}
-	goldenCommands[kindAcquireTask] = &core.Acquire{
+	goldenCommands["acquire-task"] = &core.Acquire{
 		Namespace: "default", Resource: "jobs/", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Wait: time.Minute, Foreign: "f1", Task: true, Request: goldenKey,
 	}
-	goldenCommands[kindReportUse] = &core.ReportUse{
+	goldenCommands["report-use"] = &core.ReportUse{
 		Namespace: "default", Resource: "gpu", Host: "a", By: "agent", Request: goldenKey,
 		Units: []core.UnitReport{
 			{Name: "GPU-1", Percent: 97, Memory: 40000, Processes: []core.UnitProcess{{PID: 300, User: "ann", Name: "python", Lease: "id1"}}},
 			{Name: "GPU-2", Percent: pool.UnknownPercent, Unfit: "vanished"},
 		},
 	}
-	goldenCommands[kindDefineIdle] = &core.Define{
+	goldenCommands["define-idle"] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits, Idle: 20 * time.Minute, IdleRelease: time.Hour},
 		By: "ops", Fields: core.FieldLimits | core.FieldIdle | core.FieldIdleRelease, Request: goldenKey,
 	}
-	goldenCommands[kindReserve] = &core.Reserve{
+	goldenCommands["reserve"] = &core.Reserve{
 		Namespace: "default", ID: "r1", Resource: "gpu", Slots: 2, Select: goldenSelect, Holder: "ann", Reason: "demo", Length: 4 * time.Hour,
 		Rule: &goldenRule, Starts: []reservation.Moment{goldenWall, goldenWall + 86400e9}, To: goldenWall + 14*86400e9, Request: goldenKey,
 	}
-	goldenCommands[kindCancelReservation] = &core.CancelReservation{Namespace: "default", ID: "r1", By: "ops", Reason: "moved", Request: goldenKey}
-	goldenCommands[kindAcquireReserved] = &core.Acquire{
+	goldenCommands["cancel-reservation"] = &core.CancelReservation{Namespace: "default", ID: "r1", By: "ops", Reason: "moved", Request: goldenKey}
+	goldenCommands["acquire-reserved"] = &core.Acquire{
 		Namespace: "default", Resource: "gpu", ID: "id1", Holder: "ann", TTL: 10 * time.Second, Reservation: "r1", Request: goldenKey,
 	}
-	goldenCommands[kindDefineStart] = &core.Define{
+	goldenCommands["define-start"] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", OnReservation: leasehold.EndAtStart}, By: "ops", Fields: core.FieldOnReservation, Request: goldenKey,
 	}
-	goldenCommands[kindDefineBackfill] = &core.Define{
+	goldenCommands["define-backfill"] = &core.Define{
 		Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Limits: goldenLimits, OnReservation: leasehold.EndAtStart, Backfill: true},
 		By: "ops", Fields: core.FieldBackfill, Request: goldenKey,
 	}
-	goldenCommands[kindPutLink] = &core.PutRecord{
+	goldenCommands["put-from"] = &core.PutRecord{Namespace: "default", Path: "config/a", From: 300, KeepLink: true, Request: goldenKey}
+	goldenCommands["break-waiting"] = &core.Break{Namespace: "default", ID: "id1", Waiting: true, By: "ops", Request: goldenKey}
+	goldenCommands["reserve-more"] = &core.Reserve{
+		Namespace: "default", ID: "r1", Resource: "gpu", From: goldenWall, Rule: &goldenRule, Starts: []reservation.Moment{goldenWall + 2*86400e9}, After: goldenWall + 86400e9,
+	}
+	goldenCommands["put-link"] = &core.PutRecord{
 		Namespace: "default", Path: "locks/a/1", Value: "one", Session: "s1", IfAbsent: true, By: "ops", Reason: "taken", Request: goldenKey, Link: goldenLink,
 	}
-	goldenCommands[kindTxnNested] = &core.Txn{
+	goldenCommands["txn-nested"] = &core.Txn{
 		Namespace: "default",
 		If:        []core.Compare{{What: core.RecordLease, Is: core.Equal, Path: "config/", Text: "id1", Range: true, To: "config0"}},
 		Then: []core.Op{
@@ -641,11 +694,11 @@ var goldenFile = access.Declaration{Hash: "ffff", Server: "n1"}
 
 var goldenOwner = &access.Owner{Principal: "ann", Group: "team-a"}
 
-var goldenCaps = leasehold.Caps{Leases: 1000000, Sessions: 1, Waiters: 0, Namespaces: 300}
+var goldenCaps = leasehold.Caps{Leases: 1000000, Sessions: 1, Waiters: 2, Namespaces: 300}
 
 var goldenRecords = func() map[string]core.Piece {
 	list := map[string]core.Piece{
-		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands[kindLead].(*core.Lead), IdleSeq: 9, AlarmOrder: 11, Raised: []uint64{1, 0, 300}}},
+		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands["lead"].(*core.Lead), IdleSeq: 9, AlarmOrder: 11, Raised: []uint64{1, 0, 300}}},
 		"namespace":     {Space: "default", Value: &core.SpaceHead{Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: 9}},
 		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300, Gap: 85}},
 		"withdrawn-id":  {Space: "default", Value: &core.Mark{Session: "s1", ID: "id1"}},

@@ -21,7 +21,7 @@ func Reads(command core.Command) bool {
 	case *core.OpenSession:
 		return !isEmpty(v.Labels)
 	case *core.Acquire:
-		return !isEmpty(v.Labels) && !isEmpty(v.Also)
+		return !isEmpty(v.Labels) && !isEmpty(v.Also) && !v.Selects()
 	case *core.PutRecord:
 		return v.Large == nil && v.Link == nil
 	case *core.Txn:

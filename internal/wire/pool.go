@@ -11,58 +11,11 @@ import (
 // limitsBy are the ways in which a limit counts.
 var limitsBy = choice{uint8(leasehold.EachHolder), uint8(leasehold.EachPrefix)}
 
-// The least that a unit of a host and a limit take.
+// The least that a limit and a process of a stranger take.
 const (
-	minHostUnit = 3
 	minLimit    = 3
-
-	minUnitReport  = 5
-	minUnitProcess = 4
-	minStranger    = 3
+	minStranger = 3
 )
-
-// setUnits says which units a host has.
-func (c *codec) setUnits(v *core.SetUnits) {
-	c.text("namespace", &v.Namespace)
-	c.text("resource", &v.Resource)
-	c.text("host", &v.Host)
-	list(c, "units", &v.Units, minHostUnit, c.hostUnit)
-	c.text("by", &v.By)
-	c.text("reason", &v.Reason)
-	c.request(&v.Request)
-}
-
-// hostUnit is a unit as its host describes it.
-func (c *codec) hostUnit(v *core.HostUnit) {
-	c.text("name", &v.Name)
-	c.labels("labels", &v.Labels)
-	c.text("unfit", &v.Unfit)
-}
-
-// drain keeps units from being granted.
-func (c *codec) drain(v *core.Drain) {
-	c.text("namespace", &v.Namespace)
-	c.text("resource", &v.Resource)
-	c.names("units", &v.Units)
-	c.text("why", &v.Why)
-	c.text("by", &v.By)
-	c.request(&v.Request)
-}
-
-// selects is what an acquire selects of each of its resources. One that selects nothing is written as another kind.
-func (c *codec) selects(v *core.Acquire) {
-	c.selections(v)
-	if !v.Selects() && c.fault == nil {
-		c.fail("select", "it is missing, and then the command is of another kind")
-	}
-}
-
-func (c *codec) selections(v *core.Acquire) {
-	c.selection(&v.Select)
-	for i := range v.Also {
-		c.selection(&v.Also[i].Select)
-	}
-}
 
 // selection is which units one resource of an acquire asks for, if it says so.
 func (c *codec) selection(v **leasehold.Select) {
@@ -99,41 +52,6 @@ func (c *codec) idleRules(v *leasehold.Definition) {
 	c.duration("idle release", &v.IdleRelease)
 	if !hasIdle(v) && c.fault == nil {
 		c.fail("idle", "it is missing, and then this is of another kind")
-	}
-}
-
-// newPoolCommand is newCommand for those about units.
-func newPoolCommand(kind uint64) core.Command {
-	switch kind {
-	case kindSetUnits:
-		return new(core.SetUnits)
-	case kindDrain:
-		return new(core.Drain)
-	}
-	return new(core.ReportUse)
-}
-
-// poolKind is kindOf for those about units.
-func poolKind(command core.Command) uint64 {
-	switch command.(type) {
-	case *core.SetUnits:
-		return kindSetUnits
-	case *core.Drain:
-		return kindDrain
-	}
-	return kindReportUse
-}
-
-// poolCommand is command for those about units. They are apart because the switches over all commands are as long as a
-// function may be.
-func (c *codec) poolCommand(command core.Command) {
-	switch v := command.(type) {
-	case *core.SetUnits:
-		c.setUnits(v)
-	case *core.Drain:
-		c.drain(v)
-	case *core.ReportUse:
-		c.reportUse(v)
 	}
 }
 
@@ -174,27 +92,6 @@ func claimKind(v *core.Claim) uint64 {
 		return kindSelectClaim
 	}
 	return kindClaim
-}
-
-// reportUse is what a host says of how its units are used.
-func (c *codec) reportUse(v *core.ReportUse) {
-	c.text("namespace", &v.Namespace)
-	c.text("resource", &v.Resource)
-	c.text("host", &v.Host)
-	list(c, "units", &v.Units, minUnitReport, func(u *core.UnitReport) {
-		c.text("name", &u.Name)
-		c.number("percent", &u.Percent)
-		c.number("memory", &u.Memory)
-		list(c, "processes", &u.Processes, minUnitProcess, func(p *core.UnitProcess) {
-			c.number("pid", &p.PID)
-			c.text("user", &p.User)
-			c.text("name", &p.Name)
-			c.text("lease", &p.Lease)
-		})
-		c.text("unfit", &u.Unfit)
-	})
-	c.text("by", &v.By)
-	c.request(&v.Request)
 }
 
 // unitUse is how a unit is used.

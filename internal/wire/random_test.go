@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
@@ -73,20 +74,6 @@ func (d dice) fill(v reflect.Value) {
 	case *core.Op:
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""
-		}
-		if p.Acquire != nil { // a transaction selects no units, and claims no task
-			selectNothing(p.Acquire)
-			p.Acquire.Task = false
-			p.Acquire.Reservation = ""
-			p.Acquire.Pick = min(p.Acquire.Pick, core.TTLAuto) // nor is its ttl for one that nobody renews
-		}
-	case *core.Acquire:
-		d.fillKind(v)
-		if p.Reservation != "" {
-			p.Task = false
-		}
-		if p.Task {
-			selectNothing(p)
 		}
 	case *core.Terms:
 		d.fillKind(v)
@@ -163,13 +150,6 @@ func (d dice) fill(v reflect.Value) {
 	}
 }
 
-func selectNothing(c *core.Acquire) {
-	c.Select = nil
-	for i := range c.Also {
-		c.Also[i].Select = nil
-	}
-}
-
 func (d dice) fillKind(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -234,10 +214,8 @@ func (d dice) labels() leasehold.Labels {
 
 // command returns any command, be it one that the core accepts or not.
 func (d dice) command() core.Command {
-	c := newCommand(1 + d.Uint64N(uint64(len(commandNames)-1)))
-	for c == nil { // a number that was not given
-		c = newCommand(1 + d.Uint64N(uint64(len(commandNames)-1)))
-	}
+	verbs := command.Verbs()
+	c := verbs[d.IntN(len(verbs))].New()
 	d.fill(reflect.ValueOf(c).Elem())
 	return c
 }

@@ -11,27 +11,6 @@ import (
 
 var atStarts = choice{uint8(leasehold.WaitAtStart), uint8(leasehold.EndAtStart)}
 
-// reservationCommand is the body of a command about reservations.
-func (c *codec) reservationCommand(command core.Command) {
-	switch v := command.(type) {
-	case *core.Reserve:
-		c.reserve(v)
-	case *core.CancelReservation:
-		c.cancelReservation(v)
-	}
-}
-
-// reservationKind is kindOf for a command about reservations.
-func reservationKind(command core.Command) uint64 {
-	switch command.(type) {
-	case *core.Reserve:
-		return kindReserve
-	case *core.CancelReservation:
-		return kindCancelReservation
-	}
-	return 0
-}
-
 // plannedKind is recordKind for what is reserved, or else for access.
 func plannedKind(value any) uint64 {
 	switch value.(type) {
@@ -43,17 +22,6 @@ func plannedKind(value any) uint64 {
 		return kindSeries
 	}
 	return accessKind(value)
-}
-
-// newReservation is newCommand for a command about reservations.
-func newReservation(kind uint64) core.Command {
-	switch kind {
-	case kindReserve:
-		return new(core.Reserve)
-	case kindCancelReservation:
-		return new(core.CancelReservation)
-	}
-	return nil
 }
 
 // reservationPiece is the value of a record about reservations, or else about access.
@@ -70,29 +38,6 @@ func (c *codec) reservationPiece(value any) {
 	}
 }
 
-// minStart is the least that the start of an occurrence takes.
-const minStart = 1
-
-// reserve is one reservation, or a series with its first occurrences, or more of those.
-func (c *codec) reserve(v *core.Reserve) {
-	c.text("namespace", &v.Namespace)
-	c.text("id", &v.ID)
-	c.text("resource", &v.Resource)
-	c.number("slots", &v.Slots)
-	c.selection(&v.Select)
-	c.text("holder", &v.Holder)
-	c.text("reason", &v.Reason)
-	c.date("from", &v.From)
-	c.duration("length", &v.Length)
-	if present(c, "rule", &v.Rule) {
-		c.rule(v.Rule)
-	}
-	list(c, "starts", &v.Starts, minStart, func(at *reservation.Moment) { c.date("start", at) })
-	c.date("after", &v.After)
-	c.date("to", &v.To)
-	c.request(&v.Request)
-}
-
 // date is a moment of the calendar, in Unix nanoseconds; 0 for none.
 func (c *codec) date(field string, v *reservation.Moment) { c.signed(field, (*int64)(v)) }
 
@@ -103,14 +48,6 @@ func (c *codec) rule(v *leasehold.Rule) {
 	c.duration("at", &v.At)
 	c.duration("length", &v.Length)
 	c.moment("until", &v.Until)
-}
-
-func (c *codec) cancelReservation(v *core.CancelReservation) {
-	c.text("namespace", &v.Namespace)
-	c.text("id", &v.ID)
-	c.text("by", &v.By)
-	c.text("reason", &v.Reason)
-	c.request(&v.Request)
 }
 
 // reserved is a reservation in a snapshot.

@@ -154,6 +154,9 @@ func (c *codec) recordOutcome(v *core.Outcome) {
 // minResult is the least that a result takes: no record, nothing deleted, no lease.
 const minResult = 4
 
+// maxNesting is how deep transactions may be nested. The core allows fewer operations than that.
+const maxNesting = 128
+
 // txnAnswer is what a transaction came to, or one that is nested in it, at a depth.
 func (c *codec) txnAnswer(v *core.TxnAnswer, depth int) {
 	if depth > maxNesting {

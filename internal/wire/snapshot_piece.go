@@ -426,3 +426,16 @@ func (c *codec) namedValue(v *leasehold.Record) {
 	c.token("token", &v.Token)
 	c.text("lease", &v.Lease)
 }
+
+func (c *codec) lead(v *core.Lead) {
+	c.unsigned("node", &v.Node)
+	c.text("boot", &v.Boot)
+	c.duration("offset", &v.Offset)
+}
+
+func (c *codec) caps(v *leasehold.Caps) {
+	c.number("leases", &v.Leases)
+	c.number("sessions", &v.Sessions)
+	c.number("waiters", &v.Waiters)
+	c.number("namespaces", &v.Namespaces)
+}

@@ -228,7 +228,7 @@ func everyBitOfASnapshot(t *testing.T, b []byte) {
 }
 
 func TestRefusedSnapshots(t *testing.T) {
-	const head = magic + "\x01\x01"
+	const head = magic + "\x02\x01"
 	first := string(appendRecord(t, core.Piece{Value: &core.Head{}}))
 	space := string(appendRecord(t, core.Piece{Space: "b", Value: &core.SpaceHead{}}))
 	restored := string(appendRecord(t, core.Piece{Value: &core.Restored{Base: 1 << 40}}))
@@ -245,8 +245,9 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"nothing", "", ErrMalformed, "snapshot is cut off: it ends after record 0, in what begins at byte 0"},
 		{"another file", "PK\x03\x04 and so on, for long enough", ErrMalformed, "this is not a snapshot"},
 		{"a short other file", "PK", ErrMalformed, "this is not a snapshot"},
-		{"a newer format", magic + "\x02\x01", ErrUnknown, "snapshot has format 2, and formats up to 1 are known here: this server is too old for it"},
-		{"a newer level", magic + "\x01\x07", ErrUnknown, "snapshot has feature level 7, and levels up to 1 are known here"},
+		{"a newer format", magic + "\x03\x01", ErrUnknown, "snapshot has format 3, and formats up to 2 are known here: this server is too old for it"},
+		{"a format before the first release", magic + "\x01\x01", ErrUnknown, "snapshot has format 1, which only builds from before the first release wrote"},
+		{"a newer level", magic + "\x02\x07", ErrUnknown, "snapshot has feature level 7, and levels up to 1 are known here"},
 		{"restored twice", ended(first+restored+restored, 3), ErrMalformed, "twice"},
 		{"restored in the wrong place", ended(first+space+restored, 3), ErrMalformed, "would be written differently"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
@@ -378,7 +379,7 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 }
 
 func TestSnapshotOfHostileBytesTakesBoundedMemory(t *testing.T) {
-	start := magic + "\x01\x01" + string(appendRecord(t, core.Piece{Value: &core.Head{}}))
+	start := magic + "\x02\x01" + string(appendRecord(t, core.Piece{Value: &core.Head{}}))
 	for name, claim := range map[string]string{
 		"a record of 4 MiB that is not there": "\x05\x80\x80\x80\x02",
 		"labels without end":                  "\x03\x20\x01a\x01i\x00\xff\xff\xff\xff\x0f" + strings.Repeat("\x00", 32),

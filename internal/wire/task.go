@@ -8,36 +8,6 @@ import (
 // taskStates are how far a task may have come.
 var taskStates = choice{uint8(leasehold.TaskTodo), uint8(leasehold.TaskFailed)}
 
-// taskCommand is the body of a command about a task.
-func (c *codec) taskCommand(command core.Command) {
-	switch v := command.(type) {
-	case *core.PutTask:
-		c.putTask(v)
-	case *core.FinishTask:
-		c.finishTask(v)
-	}
-}
-
-func (c *codec) putTask(v *core.PutTask) {
-	c.text("namespace", &v.Namespace)
-	c.text("path", &v.Path)
-	c.text("value", &v.Value)
-	c.number("priority", &v.Priority)
-	c.number("attempts", &v.Attempts)
-	c.text("by", &v.By)
-	c.request(&v.Request)
-}
-
-func (c *codec) finishTask(v *core.FinishTask) {
-	c.text("namespace", &v.Namespace)
-	c.text("id", &v.ID)
-	c.token("token", &v.Token)
-	c.flag("failed", &v.Failed)
-	c.text("result", &v.Result)
-	c.text("session", &v.Session)
-	c.request(&v.Request)
-}
-
 // task leaves out the namespace, which is that of its record.
 func (c *codec) task(v *leasehold.Task) {
 	c.text("path", &v.Path)

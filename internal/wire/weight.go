@@ -1,6 +1,13 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
+)
+
+var kindTxn = uint64(command.VerbOf(new(core.Txn)).Number)
 
 // Weight estimates how much work a command is, in the units in which the core counts it, by its
 // kind and its size. It reads what AppendCommand, AppendOrigin or AppendAsker wrote and decodes nothing
@@ -12,13 +19,15 @@ func Weight(b []byte) int {
 		if n <= 0 || m <= 0 || size > uint64(len(b)-n-m) {
 			break
 		}
-		switch kind {
-		case kindOrigin, kindAsker:
+		if kind == kindOrigin || kind == kindAsker {
 			b = b[n+m+int(size):]
 			continue
-		case kindRenew, kindRenewSession, kindRenewNote:
+		}
+		switch row := verbOf(kind); {
+		case row == nil:
+		case row.Class == command.Keeps:
 			return renewWeight
-		case kindTxn, kindTxnVersions, kindTxnForeign, kindTxnNested:
+		case kind == kindTxn:
 			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)
 		}
 		break
@@ -30,6 +39,6 @@ func Weight(b []byte) int {
 const (
 	renewWeight   = 2
 	commandWeight = 8
-	bytesPerUnit  = 8
+	bytesPerUnit  = 4
 	maxTxnWeight  = 1024
 )

@@ -47,7 +47,7 @@ const (
 	allFields = 1<<iota - 1
 )
 
-// IsChange reports whether a define needs more than the plain command of the log.
+// IsChange reports whether a define does more than to replace the plain parts of a definition.
 func (c *Define) IsChange() bool {
 	return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 || len(c.Definition.Limits) > 0 ||
 		c.Definition.Idle != 0 || c.Definition.IdleRelease != 0 ||

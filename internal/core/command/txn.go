@@ -163,10 +163,7 @@ func (o *Op) MostShown() int {
 	return min(o.Most*one, leasehold.MaxPageBytes)
 }
 
-// IsNew reports whether a comparison needs more than the plain transactions of the log.
-func (c *Compare) IsNew() bool { return c.What >= RecordLease || c.Range || c.To != "" }
-
-// IsNew reports whether an operation needs more than the plain transactions of the log.
+// IsNew reports whether an operation does more than plain ones, which is then in the subject of its request.
 func (o *Op) IsNew() bool {
 	return o.Do == Nested || o.Link != nil || o.KeepLink || o.KeepValue || o.KeepSession || o.Before ||
 		o.Select != (record.Selection{})

@@ -10,8 +10,9 @@ import (
 	"slices"
 )
 
-// magic begins each connection, so that no other protocol is mistaken for this one.
-const magic = "LHPEER1\n"
+// magic begins each connection, so that no other protocol is mistaken for this one, and no build from before the first
+// release, whose commands had another format.
+const magic = "LHPEER2\n"
 
 // maxHello bounds what a stranger can make this server read.
 const maxHello = 16 << 10

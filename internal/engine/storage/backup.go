@@ -22,7 +22,7 @@ import (
 
 // A backup is one file:
 //
-//	leasehold backup 2                 a line that says what it is, in which format
+//	leasehold backup 3                 a line that says what it is, in which format
 //	{"cluster":"…","index":812,…}      a line about it, as JSON: BackupHead
 //	the state                          as wire.WriteSnapshot makes it, in chunks
 //	each large value that it names     in the order of their digests, in chunks
@@ -32,7 +32,7 @@ import (
 // length of 0 ends them.
 const (
 	backupMagic  = "leasehold backup "
-	backupFormat = 2       // builds from before the first release wrote 1
+	backupFormat = 3       // builds from before the first release wrote 1 and 2
 	maxBackup    = 1 << 20 // bytes of its head
 	maxChunk     = 1 << 20
 )

@@ -65,13 +65,14 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 func TestWhatIsWrongWithABackup(t *testing.T) {
 	whole := smallBackup(t)
 	for says, b := range map[string][]byte{
-		"builds from before the first release": append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
+		"has format 1, which only builds from before the first release wrote": append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
+		"has format 2, which only builds from before the first release wrote": append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
 		"does not begin like one":              []byte("PK\x03\x04, and so on, for much longer than the seal of a backup is"),
-		"knows formats up to 2":                append([]byte("leasehold backup 3\n{}\n"), make([]byte, 40)...),
+		"knows formats up to 3":                append([]byte("leasehold backup 4\n{}\n"), make([]byte, 40)...),
 		"damaged or cut off":                   whole[:len(whole)-5],
-		"where in the log":                     append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
-		"is damaged in what it says of itself": append([]byte("leasehold backup 2\n{\"index\":-1}\n"), make([]byte, 40)...),
-		"is cut off in what it says":           append([]byte("leasehold backup 2\n{\"index\":7"), make([]byte, 40)...),
+		"where in the log":                     append([]byte("leasehold backup 3\n{}\n"), make([]byte, 40)...),
+		"is damaged in what it says of itself": append([]byte("leasehold backup 3\n{\"index\":-1}\n"), make([]byte, 40)...),
+		"is cut off in what it says":           append([]byte("leasehold backup 3\n{\"index\":7"), make([]byte, 40)...),
 		"it does not begin":                    append([]byte("leasehold backup 01\n{}\n"), make([]byte, 40)...),
 		"checksum is wrong: use ":              append(slices.Clone(whole), whole...),
 	} {
@@ -152,8 +153,8 @@ func FuzzBackup(f *testing.F) {
 	whole := smallBackup(f)
 	f.Add(whole)
 	f.Add(whole[:60])
-	f.Add([]byte("leasehold backup 2\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\n"))
-	f.Add([]byte("leasehold backup 2\n"))
+	f.Add([]byte("leasehold backup 3\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\n"))
+	f.Add([]byte("leasehold backup 3\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		head, state, err := ReadBackup(bytes.NewReader(b))
 		copied, n, copyErr := CopyBackup(io.Discard, bytes.NewReader(b))

@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
+)
+
+// What stands before commands has numbers that no verb gets.
+func TestVerbsStayBelowTheAsker(t *testing.T) {
+	if n := len(command.Verbs()); n >= kindAsker || verbOf(kindOrigin) != nil || verbOf(kindAsker) != nil || verbOf(1<<32+1) != nil {
+		t.Errorf("there are %d verbs", n)
+	}
+	for _, row := range command.Verbs() {
+		if verbOf(uint64(row.Number)) == nil || kindName(uint64(row.Number)) != row.Name {
+			t.Errorf("%s is not found by its number", row.Name)
+		}
+	}
+}
+
+// The order of a description is that of its tags.
+func TestTagsOfADescriptionAscend(t *testing.T) {
+	for seed := range uint64(3000) {
+		command := newDice(seed).command()
+		b, err := AppendCommand(nil, command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outer := codec{b: b}
+		kind, c, err := outer.nextFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.trace = func(at int, field string) {
+			if tag := c.b[at]; tag <= c.last || tag > 127 {
+				t.Errorf("%T: %s has tag %d, and stands behind %s with tag %d", command, field, tag, c.lastField, c.last)
+			}
+		}
+		(*message)(&c).command(verbOf(kind).New())
+	}
+}
+
+// laterLevel is one that no release has.
+const laterLevel = core.NewestLevel + 1
+
+// later is a message that got two fields and a message with the level after the newest, and another message before.
+type later struct {
+	id, note, door string
+	inner          struct{ id string }
+	added          struct{ id string }
+}
+
+func (m *message) later(v *later) {
+	m.text(1, "id", &v.id)
+	inner(m, 2, "inner", &v.inner, func(v *struct{ id string }) { m.text(1, "inner id", &v.id) })
+	m.from(laterLevel)
+	m.text(3, "note", &v.note)
+	inner(m, 4, "added", &v.added, func(v *struct{ id string }) { m.text(1, "added id", &v.id) })
+	m.text(5, "door", &v.door)
+}
+
+// A field that came with a later level needs it when it is there, and only then; and what was written at an earlier
+// level has none.
+func TestAFieldSaysSinceWhichLevelItIs(t *testing.T) {
+	with := struct{ id string }{"x"}
+	for name, c := range map[string]struct {
+		v      later
+		needed uint64
+	}{
+		"nothing":                 {later{}, 0},
+		"what there always was":   {later{id: "a", inner: with}, 0},
+		"a later field":           {later{id: "a", note: "n"}, uint64(laterLevel)},
+		"the field behind it":     {later{inner: with, door: "d"}, uint64(laterLevel)},
+		"a message that is later": {later{added: with}, uint64(laterLevel)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := codec{writing: true}
+			if (*message)(&w).later(&c.v); w.needed != c.needed || w.fault != nil {
+				t.Fatalf("to write it needs level %d, want %d (%v)", w.needed, c.needed, w.fault)
+			}
+			for level := range uint64(laterLevel) + 1 {
+				r, got := codec{b: w.b, level: level}, later{}
+				m := (*message)(&r)
+				m.later(&got)
+				m.end()
+				refused := level != 0 && c.needed > level
+				if (r.fault != nil) != refused || !refused && (got != c.v || r.needed != c.needed) {
+					t.Errorf("written at level %d it is read as %+v, and needs level %d: %v", level, got, r.needed, r.fault)
+				}
+			}
+		})
+	}
+}
+
+// No command of today needs a later level, and at the newest nothing is looked at for that.
+func TestWhatIsWrittenNeedsTheFirstLevel(t *testing.T) {
+	for name, c := range goldenCommands {
+		b, err := AppendCommand(nil, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range []core.Level{core.OldestLevel, core.NewestLevel} {
+			if err := Check(b, level); err != nil || AtLevel(c, level) != nil {
+				t.Errorf("%s at level %d: %v, %v", name, level, err, AtLevel(c, level))
+			}
+		}
+		if err := Check(b, core.OldestLevel-1); err == nil || AtLevel(c, core.OldestLevel-1) == nil {
+			t.Errorf("%s can be written at level %d", name, core.OldestLevel-1)
+		}
+	}
+}

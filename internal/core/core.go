@@ -91,6 +91,8 @@ type (
 	Chore        = kernel.Chore
 	ChoreKind    = kernel.ChoreKind
 	Left         = kernel.Left
+	Touched      = kernel.Touched
+	Face         = kernel.Face
 	Quarantine   = kernel.Quarantine
 	Withdrawal   = kernel.Withdrawal
 	Restored     = kernel.Restored

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -106,8 +105,7 @@ func (c *codec) refused(what string) error {
 // left is how many bytes are still to be read.
 func (c *codec) left() int { return len(c.b) - c.at }
 
-// end refuses bytes after the last field: they would be lost when the value is written again,
-// and a newer server might have meant something by them.
+// end refuses bytes after the last field.
 func (c *codec) end() {
 	if c.fault == nil && c.left() > 0 {
 		c.fail("end", fmt.Sprintf("%d bytes follow that belong to nothing", c.left()))
@@ -153,11 +151,7 @@ func (c *codec) signed(field string, p *int64) {
 	*p = int64(v>>1) ^ -int64(v&1)
 }
 
-func (c *codec) duration(field string, p *time.Duration) { c.signed(field, (*int64)(p)) }
-func (c *codec) time(field string, p *core.Time)         { c.signed(field, (*int64)(p)) }
-func (c *codec) token(field string, p *leasehold.Token)  { c.unsigned(field, (*uint64)(p)) }
-
-func (c *codec) revision(field string, p *leasehold.Revision) { c.unsigned(field, (*uint64)(p)) }
+func (c *codec) time(field string, p *core.Time) { c.signed(field, (*int64)(p)) }
 
 // number is an int, which may be smaller on the machine that reads than on the one that wrote.
 func (c *codec) number(field string, p *int) {
@@ -199,18 +193,6 @@ func (c *codec) unsigned8(field string, p *uint8) {
 	*p = uint8(v)
 }
 
-// flag is one byte, 0 or 1.
-func (c *codec) flag(field string, p *bool) {
-	v := uint8(0)
-	if *p {
-		v = 1
-	}
-	c.oneOf(field, &v, choice{0, 1})
-	if !c.writing {
-		*p = v == 1
-	}
-}
-
 // A choice is the numbers that an enumeration has, from its first to its last.
 type choice struct{ first, last uint8 }
 
@@ -223,6 +205,11 @@ var (
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
 	uncleans = choice{uint8(leasehold.AllowNext), uint8(leasehold.AwaitAcknowledgement)}
 	alarms   = choice{uint8(leasehold.HeldLong), uint8(leasehold.LateRenewal)}
+
+	maybeAlarm = choice{0, uint8(leasehold.LateRenewal)}
+	taskStates = choice{uint8(leasehold.TaskTodo), uint8(leasehold.TaskFailed)}
+	atStarts   = choice{uint8(leasehold.WaitAtStart), uint8(leasehold.EndAtStart)}
+	limitsBy   = choice{uint8(leasehold.EachHolder), uint8(leasehold.EachPrefix)}
 )
 
 // The enumerations of the core.
@@ -231,6 +218,7 @@ var (
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
 	doings    = choice{uint8(core.Put), uint8(core.Nested)}
 	chores    = choice{uint8(core.CollectSession), uint8(core.FollowDefinition)}
+	sortings  = choice{uint8(core.ByPath), uint8(core.ByValue)}
 	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLUnattended)}
 )
 
@@ -264,28 +252,6 @@ func (c *codec) text(field string, p *string) {
 		return
 	}
 	*p = c.cut(c.length(field))
-}
-
-// The ways to keep a value: 0, its bytes follow; 1, they are kept elsewhere, and their
-// name follows.
-var elsewhere = choice{0, 1}
-
-// content is the value of a record, which may be a large one.
-func (c *codec) content(field string, p *string, large **leasehold.Large) {
-	where := uint8(0)
-	if *large != nil {
-		where = 1
-	}
-	c.oneOf(field, &where, elsewhere)
-	switch {
-	case c.fault != nil:
-	case where == 0:
-		c.text(field, p)
-	case c.writing && *p != "":
-		c.fail(field, "there are two of them")
-	default:
-		c.large(field, large)
-	}
 }
 
 // large is the name of a large value: its digest and its size.
@@ -344,26 +310,6 @@ func (c *codec) cut(n int) string {
 	return c.shared[from-c.sharedAt : c.at-c.sharedAt]
 }
 
-// moment is a calendar time: a flag, 0 for none, and Unix nanoseconds. It is read as
-// UTC, as the core makes it, so that equal moments are equal values.
-func (c *codec) moment(field string, p *time.Time) {
-	some := !p.IsZero()
-	if c.flag(field, &some); !some {
-		return
-	}
-	nano := int64(0)
-	if c.writing {
-		nano = p.UnixNano()
-		if !time.Unix(0, nano).Equal(*p) {
-			c.fail(field, "the year is out of range")
-		}
-	}
-	c.signed(field, &nano)
-	if !c.writing && c.fault == nil {
-		*p = time.Unix(0, nano).UTC()
-	}
-}
-
 // minLabel is the least that a label takes: a key of one byte and no value.
 const minLabel = 3
 
@@ -390,14 +336,14 @@ func (c *codec) labels(field string, p *leasehold.Labels) {
 	}
 }
 
-// list is a count and that many values, each of which takes at least the given number of bytes.
-// That bounds what is allocated: a count that the bytes cannot hold is not believed.
-func list[T any](c *codec, field string, p *[]T, least int, each func(*T)) {
+// list is a count and that many values, each of which takes a byte at least. That bounds what is allocated: a count
+// that the bytes cannot hold is not believed.
+func list[T any](c *codec, field string, p *[]T, each func(*T)) {
 	n := uint64(len(*p))
 	c.unsigned(field, &n)
 	if !c.writing && n > 0 {
 		// As with labels: the last may be one that is cut off.
-		*p = make([]T, min(n, uint64(c.left()/least+1)))
+		*p = make([]T, min(n, uint64(c.left()+1)))
 	}
 	for i := range *p {
 		if c.fault != nil {
@@ -408,17 +354,6 @@ func list[T any](c *codec, field string, p *[]T, least int, each func(*T)) {
 	if !c.writing && c.fault == nil && n != uint64(len(*p)) {
 		c.fail(field, tooLong)
 	}
-}
-
-// present is the flag of a part that may be missing. It makes the part if it is being read, and
-// reports whether its fields follow.
-func present[T any](c *codec, field string, p **T) bool {
-	some := *p != nil
-	c.flag(field, &some)
-	if !c.writing && some {
-		*p = new(T)
-	}
-	return some
 }
 
 // A frame is a kind, a length and a body of that many bytes. open writes its head, with one

@@ -277,9 +277,6 @@ func (m *message) nested(v *core.Txn) {
 	m.branches(v)
 }
 
-// sortings are the orders of records.
-var sortings = choice{uint8(core.ByPath), uint8(core.ByValue)}
-
 // part counts the comparisons and operations of a transaction, and of all that are nested in it.
 func (m *message) part() {
 	if m.parts++; m.parts > 3*leasehold.MaxOps {

@@ -400,9 +400,9 @@ func TestEnumerationsAreKnownToTheirEnd(t *testing.T) {
 }
 
 func TestMomentsOutOfRangeAreNotWritten(t *testing.T) {
-	c := codec{writing: true}
+	m := (*message)(&codec{writing: true})
 	late := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	if c.moment("at", &late); c.fault == nil {
+	if m.moment(1, "at", &late); m.fault == nil {
 		t.Fatal("the year 9999 was written as nanoseconds since 1970")
 	}
 }

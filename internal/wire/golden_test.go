@@ -62,7 +62,7 @@ func TestGoldenCommands(t *testing.T) {
 			row := command.VerbOf(c)
 			pieces := commandPieces(t, written)
 			for _, p := range pieces {
-				seen[fieldOf(row, p)] = true
+				seen[fieldOf(row.Name, p)] = true
 				seen[strings.TrimSpace(p.name)] = true
 			}
 			b := golden(t, "command-"+name, fmt.Sprintf("A command of verb %d: %s.", row.Number, row.Name), pieces)
@@ -80,7 +80,7 @@ func TestGoldenCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range commandPieces(t, written) {
-			if name := fieldOf(command.VerbOf(c), p); !seen[name] {
+			if name := fieldOf(command.VerbOf(c).Name, p); !seen[name] {
 				t.Errorf("no golden file has %s", name)
 				seen[name] = true
 			}
@@ -88,15 +88,15 @@ func TestGoldenCommands(t *testing.T) {
 	}
 }
 
-// fieldOf names a field of a verb, or of a message in it, which other verbs may have as well.
-func fieldOf(row *command.Verb, p piece) string {
+// fieldOf names a field of a verb or a record, or of a message in it, which others may have as well.
+func fieldOf(owner string, p piece) string {
 	switch name, inner := strings.CutPrefix(p.name, "  "); {
 	case inner:
 		return strings.TrimSpace(name)
 	case strings.HasPrefix(name, "length: "):
 		return "length"
 	default:
-		return row.Name + ": " + name
+		return owner + ": " + name
 	}
 }
 
@@ -135,21 +135,36 @@ func TestGoldenEntries(t *testing.T) {
 }
 
 func TestGoldenRecords(t *testing.T) {
-	seen := map[uint64]bool{}
+	seen, has := map[uint64]bool{}, map[string]bool{}
 	for name, r := range goldenRecords {
 		t.Run(name, func(t *testing.T) {
-			kind := recordKind(r.Value)
+			kind := kindOf(r.Value)
 			seen[kind] = true
-			about := fmt.Sprintf("A record of kind %d: %s.", kind, recordNames[kind])
-			b := golden(t, "record-"+name, about, recordPieces(t, appendRecord(t, r)))
+			about := fmt.Sprintf("A record of kind %d: %s.", kind, pieceKinds[kind].name)
+			pieces := recordPieces(t, appendRecord(t, r))
+			for _, p := range pieces {
+				has[fieldOf(pieceKinds[kind].name, p)] = true
+				has[strings.TrimSpace(p.name)] = true
+			}
+			b := golden(t, "record-"+name, about, pieces)
 			if got := decodeRecord(t, b); !reflect.DeepEqual(got, r) {
 				t.Fatalf("%+v was read as %+v", r, got)
 			}
 		})
 	}
-	for kind, name := range recordNames {
-		if name != "" && kind != kindEnd && !seen[uint64(kind)] {
-			t.Errorf("records of kind %d (%s) have no golden file", kind, name)
+	for kind, row := range pieceKinds {
+		if kind != kindEnd && !seen[uint64(kind)] {
+			t.Errorf("records of kind %d (%s) have no golden file", kind, row.name)
+		}
+	}
+	// Whatever a record may say stands in some file.
+	for seed := range uint64(6000) {
+		r := newDice(seed).piece()
+		for _, p := range recordPieces(t, appendRecord(t, r)) {
+			if name := fieldOf(pieceKinds[kindOf(r.Value)].name, p); !has[name] {
+				t.Errorf("no golden file has %s", name)
+				has[name] = true
+			}
 		}
 	}
 }
@@ -272,24 +287,6 @@ func number(t *testing.T, b []byte) (uint64, int) {
 	return v, n
 }
 
-// fields names each byte of a body after the field that is cut off without it.
-func fields(t *testing.T, b []byte, read func(*codec)) (pieces []piece) {
-	t.Helper()
-	for i := range b {
-		c := codec{b: b[:i:i]}
-		read(&c)
-		if c.fault == nil {
-			t.Fatalf("byte %d of % x belongs to nothing", i, b)
-		}
-		if last := len(pieces) - 1; last >= 0 && pieces[last].name == c.fault.field {
-			pieces[last].bytes = append(pieces[last].bytes, b[i])
-			continue
-		}
-		pieces = append(pieces, piece{c.fault.field, []byte{b[i]}})
-	}
-	return pieces
-}
-
 // tagged names each byte of a message after the field that it belongs to.
 func tagged(t *testing.T, b []byte, read func(*message)) (pieces []piece) {
 	t.Helper()
@@ -350,34 +347,32 @@ func entryPieces(t *testing.T, b []byte) []piece {
 	var h Header
 	var count uint64
 	c.header(0, &h, &count)
-	pieces := fields(t, b[:c.at], func(c *codec) { c.header(0, &h, &count) })
+	var pieces []piece
+	for head, names := b[:c.at], []string{"format", "level", "term", "stamp", "wall", "commands"}; len(names) > 0; names = names[1:] {
+		_, n := number(t, head)
+		pieces = append(pieces, cut(&head, n, names[0]))
+	}
 	return append(pieces, commandPieces(t, b[c.at:])...)
 }
 
 func recordPieces(t *testing.T, b []byte) (pieces []piece) {
 	t.Helper()
+	name := func(kind uint64) string { return pieceKinds[kind].name }
 	for len(b) > 0 {
-		pieces = append(pieces, framePieces(t, &b, func(kind uint64) string { return recordNames[kind] }, func(kind uint64, body []byte) []piece {
-			return fields(t, body, func(c *codec) { readRecord(c, kind) })
+		pieces = append(pieces, framePieces(t, &b, name, func(kind uint64, body []byte) (pieces []piece) {
+			if kind == kindEnd {
+				count := len(body) - checksumSize
+				return []piece{{"count", body[:count]}, {"checksum", body[count:]}}
+			}
+			if row := &pieceKinds[kind]; !row.wide {
+				c, space := codec{b: body}, ""
+				c.text("namespace", &space)
+				pieces = append(pieces, cut(&body, c.at, "namespace"))
+			}
+			return append(pieces, tagged(t, body, func(m *message) { pieceKinds[kind].fields(m, pieceKinds[kind].fresh()) })...)
 		})...)
 	}
 	return pieces
-}
-
-func readRecord(c *codec, kind uint64) {
-	var space string
-	switch kind {
-	case kindEnd:
-		var count uint64
-		if c.unsigned("count", &count); c.left() < checksumSize {
-			c.fail("checksum", cutOff)
-		}
-		return
-	}
-	if !ofNoSpace(kind) {
-		c.text("namespace", &space)
-	}
-	c.record(kind, newRecord(kind))
 }
 
 func snapshotPieces(t *testing.T, b []byte) []piece {
@@ -463,13 +458,16 @@ var (
 	goldenAnswers = map[string]core.Answer{
 		"nothing": {},
 		"lease":   {Lease: goldenLease},
-		"session": {Session: &leasehold.Session{Namespace: "default", ID: "s1", TTL: 30e9, Labels: goldenLabels, Remaining: 29e9, Opened: goldenMoment, Expires: goldenMoment.Add(30e9), Claims: 3}},
-		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9), Forecast: 240e9}},
+		"session": {Session: &leasehold.Session{Namespace: "default", ID: "s1", TTL: 30e9, Labels: goldenLabels, Remaining: 29e9, Opened: goldenMoment, Expires: goldenMoment.Add(30e9), Claims: 3, Interventions: 300, Intervened: []string{"id1", "id2"}}},
+		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Slots: 2, Priority: -7, Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9), Forecast: 240e9}},
 		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1, Forecast: 240e9}},
 		"record":  {Record: &leasehold.Record{Path: "config/a", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
 		"large":   {Record: &leasehold.Record{Path: "config/a", Large: goldenLarge, Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
 		"txn": {Txn: &core.TxnAnswer{Succeeded: true, Revision: 6, Results: []core.TxnResult{
 			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2}, {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
+		}}},
+		"nested": {Txn: &core.TxnAnswer{Results: []core.TxnResult{
+			{Txn: &core.TxnAnswer{Succeeded: true, Results: []core.TxnResult{{Deleted: 300}}}}, {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Position: 1, Foreign: "694d7a"}},
 		}}},
 		"refused": {Err: &leasehold.Error{Code: leasehold.Refused, Message: "no", Cycle: []leasehold.Wait{{Holder: "ann", Resource: "b"}, {Holder: "bob", Resource: "a"}}}},
 		"several": {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
@@ -478,14 +476,15 @@ var (
 	goldenLease = &leasehold.Lease{
 		Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", Session: "s1",
 		State: leasehold.Breaking, Token: 5, Floor: 4, Slots: 2, Units: []string{"gpu0", "gpu1"}, TTL: 10e9, HoldLimit: 3600e9, Remaining: 9e9,
-		Acquired: goldenMoment, Expires: goldenPast, Revision: 6,
-		After: &leasehold.Ending{ID: "id0", Holder: "zoe", Token: 3, How: leasehold.ByTTL, By: "ops", Reason: "stuck", At: goldenMoment},
+		Acquired: goldenMoment, Expires: goldenPast, AvailableAt: goldenMoment, Revision: 6, Interventions: 300,
+		After:   &leasehold.Ending{ID: "id0", Holder: "zoe", Token: 3, How: leasehold.ByTTL, By: "ops", Reason: "stuck", At: goldenMoment, Foreign: "guid-0", TTL: 30e9},
+		Foreign: "guid-1", Door: "azure", Note: goldenNote, Noted: goldenMoment,
 	}
 )
 
 var goldenLarge = &leasehold.Large{SHA256: sha256.Sum256([]byte("a large value")), Size: 30 << 20}
 
-var goldenEnding = &core.Ending{ID: "id1", Holder: "ann", Token: 5, How: leasehold.ByBreak, By: "ops", Reason: "stuck", Wall: goldenWall}
+var goldenEnding = &core.Ending{ID: "id1", Holder: "ann", Token: 5, How: leasehold.ByBreak, By: "ops", Reason: "stuck", Wall: goldenWall, Foreign: "guid-1", TTL: 30e9}
 
 var goldenDefinition = &leasehold.Definition{
 	Path: "gpu/", Capacity: 2, Units: []string{"gpu0", "gpu1"}, DefaultTTL: 30e9, LargestTTL: 600e9, HoldLimit: 3600e9, Grace: 5e9, Expected: 1800e9,
@@ -700,7 +699,7 @@ var goldenRecords = func() map[string]core.Piece {
 	list := map[string]core.Piece{
 		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands["lead"].(*core.Lead), IdleSeq: 9, AlarmOrder: 11, Raised: []uint64{1, 0, 300}}},
 		"namespace":     {Space: "default", Value: &core.SpaceHead{Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: 9}},
-		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300, Gap: 85}},
+		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300, Gap: 85, Touched: &core.Touched{Count: 300, IDs: []string{"id1"}}}},
 		"withdrawn-id":  {Space: "default", Value: &core.Mark{Session: "s1", ID: "id1"}},
 		"resource":      {Space: "default", Value: &core.Resource{Path: "r", Claim: "id1", Waiting: 2}},
 		"resource-idle": {Space: "default", Value: &core.Resource{Path: "r", Idle: 4, More: &core.More{Last: goldenEnding}}},
@@ -713,15 +712,16 @@ var goldenRecords = func() map[string]core.Piece {
 		}}},
 		"alarm": {Space: "default", Value: &core.Alarm{
 			Kind: leasehold.HeldLong, Resource: "r", ID: "id1", Holder: "ann", Token: 5, Session: "s1",
-			Order: 9, SinceWall: goldenWall, Last: 3600e9, LastWall: goldenWall, Count: 2, Text: "too long", Limit: 10,
+			Order: 9, SinceWall: goldenWall, Last: 3600e9, LastWall: goldenWall, Count: 2, Text: "too long", Limit: 10, Quiet: true,
 		}},
 		"definition": {Space: "default", Value: goldenDefinition},
-		"claim":      {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9, Gap: 85, Long: 200, Overdue: true}},
+		"claim":      {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9, Gap: 85, Long: 200, Overdue: true, Native: true}},
 		"claim-terms": {Space: "default", Value: &core.Claim{
 			ID: "id2", Resource: "r", Holder: "bob", Session: "s1", Since: 3600e9, SinceWall: goldenWall, Revision: 7, Slots: 2,
 			Terms: &core.Terms{
 				Reason: "because", Labels: goldenLabels, Party: "p1", Grace: 5e9, HoldLimit: 3600e9, Expected: 1800e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck",
 				Units: []string{"gpu0", "gpu1"}, After: goldenEnding, Waited: 2e9, ChangedWall: goldenWall,
+				Foreign: "guid-2", MayExpire: true, Door: "azure", Note: goldenNote, NotedWall: goldenWall, Face: &core.Face{Path: "locks/r", Stay: true, Made: true},
 			},
 		}},
 		"claim-waits": {Space: "default", Value: &core.Claim{
@@ -732,11 +732,11 @@ var goldenRecords = func() map[string]core.Piece {
 		"ended-session": {Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9}},
 		"event": {Space: "default", Value: &leasehold.Event{
 			Namespace: "default", Revision: 6, N: 1, Kind: leasehold.Ended, How: leasehold.ByBreak, At: goldenMoment, Until: goldenPast, Resource: "r",
-			ID: "id1", Holder: "ann", Token: 5, Session: "s1", By: "ops", Reason: "stuck",
+			ID: "id1", Holder: "ann", Token: 5, Session: "s1", By: "ops", Reason: "stuck", Foreign: "guid-1",
 			Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment, Waited: 300},
 		}},
 	}
-	changed := &leasehold.Record{Path: "config/a", Value: "\x00one\xff", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}
+	changed := &leasehold.Record{Path: "config/a", Value: "\x00one\xff", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5, Lease: "id1"}
 	list["record"] = core.Piece{Space: "default", Value: changed}
 	list["event-put"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 6, Kind: leasehold.RecordPut, At: goldenMoment, Resource: "config/a", Token: 5, Session: "s1",

@@ -56,6 +56,13 @@ func (m *message) some(field string, some bool) {
 	}
 }
 
+// must refuses a message without a field that it always has.
+func (m *message) must(field string, some bool) {
+	if !some && m.fault == nil {
+		(*codec)(m).fail(field, "it is missing")
+	}
+}
+
 // end refuses what no field of the description took: to lose it would be to come to another state than those who know
 // what it means.
 func (m *message) end() {
@@ -64,8 +71,8 @@ func (m *message) end() {
 		return
 	}
 	switch tag := c.b[c.at]; {
-	case tag == 0:
-		c.fail("end", fmt.Sprintf("%d bytes follow that belong to nothing", c.left()))
+	case tag == 0: // there is none
+		c.end()
 	case tag == c.last:
 		c.fail(c.lastField, "it stands twice")
 	case tag < c.last:
@@ -125,6 +132,8 @@ func (m *message) token(tag uint8, field string, p *leasehold.Token) {
 	m.unsigned(tag, field, (*uint64)(p))
 }
 
+func (m *message) time(tag uint8, field string, p *core.Time) { m.signed(tag, field, (*int64)(p)) }
+
 func (m *message) revision(tag uint8, field string, p *leasehold.Revision) {
 	m.unsigned(tag, field, (*uint64)(p))
 }
@@ -155,7 +164,17 @@ func (m *message) labels(tag uint8, field string, p *leasehold.Labels) {
 
 func (m *message) names(tag uint8, field string, p *[]string) {
 	if m.has(tag, field, len(*p) > 0) {
-		(*codec)(m).names(field, p)
+		c := (*codec)(m)
+		list(c, field, p, func(s *string) { c.text(field, s) })
+		m.some(field, len(*p) > 0)
+	}
+}
+
+// counts is a list of unsigned numbers.
+func (m *message) counts(tag uint8, field string, p *[]uint64) {
+	if m.has(tag, field, len(*p) > 0) {
+		c := (*codec)(m)
+		list(c, field, p, func(n *uint64) { c.unsigned(field, n) })
 		m.some(field, len(*p) > 0)
 	}
 }

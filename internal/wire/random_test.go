@@ -75,25 +75,11 @@ func (d dice) fill(v reflect.Value) {
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""
 		}
-	case *core.Terms:
-		d.fillKind(v)
-		if p.Reservation != "" {
-			p.Task = false
-		}
-		if p.Task {
-			p.Select = nil
-		}
 	case *leasehold.Task:
 		d.fillKind(v)
 		p.Namespace = "" // that of its piece
 	case *leasehold.TaskState:
 		*p = leasehold.TaskState(1 + d.IntN(int(taskStates.last)))
-	case *core.Outcome:
-		d.fillKind(v)
-		if a := p.Answer; a.Definition != nil && (a.Record != nil || a.Txn != nil) { // one command answers one of them
-			a.Definition.Limits, a.Definition.Idle, a.Definition.IdleRelease = nil, 0, 0
-			a.Definition.OnReservation, a.Definition.Backfill = 0, false
-		}
 	case *leasehold.Waiter:
 		d.fillKind(v)
 		p.ForecastError = 0 // that is not remembered
@@ -210,6 +196,28 @@ func (d dice) labels() leasehold.Labels {
 		labels = append(labels, leasehold.Label{Key: key, Value: d.text()})
 	}
 	return labels
+}
+
+// piece returns a piece of a snapshot, be it one that a state has or not.
+func (d dice) piece() core.Piece {
+	row := pieceKinds[1+d.IntN(kindsOfRecords-1)]
+	want := row.fresh()
+	d.fill(reflect.ValueOf(want).Elem())
+	want = plain(want)
+	space := ""
+	if !row.wide {
+		space = "s" + d.text()
+	}
+	if e, ok := want.(*leasehold.Event); ok {
+		e.Namespace, e.Own = space, false
+		if e.Kind != leasehold.Changed && e.Hold != nil {
+			e.Hold.ID, e.Hold.Holder, e.Hold.Token = e.ID, e.Holder, e.Token
+		}
+	}
+	if h, ok := want.(*core.Head); ok {
+		h.Level = 0 // it stands before all records
+	}
+	return core.Piece{Space: space, Value: want}
 }
 
 // command returns any command, be it one that the core accepts or not.

@@ -11,8 +11,8 @@ import (
 // transaction that got a lease by each of its operations, and by its acquire as many as one can get.
 
 const (
-	maxNumber = binary.MaxVarintLen64
-	maxText   = leasehold.MaxName + 2 // with its length
+	maxNumber = binary.MaxVarintLen64 + 1 // with its tag
+	maxText   = leasehold.MaxName + 3     // with its tag and length
 
 	// A label has a byte of key at least, and two lengths.
 	maxLabels = 3*leasehold.MaxLabels + maxNumber

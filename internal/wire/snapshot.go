@@ -62,20 +62,21 @@ type snapshotWriter struct {
 }
 
 func (w *snapshotWriter) write(r core.Piece) error {
-	kind := recordKind(r.Value)
+	kind := kindOf(r.Value)
 	if kind == kindEnd {
 		return fmt.Errorf("snapshot cannot be written: a %T has no number in it", r.Value)
 	}
 	body := w.open(kind)
 	w.place(kind, r)
-	w.record(kind, r.Value)
+	w.parts = 0 // they are counted in each record
+	pieceKinds[kind].fields((*message)(&w.codec), r.Value)
 	// Refused while it can still be reported: a snapshot that nobody can read back would be
 	// found out when it is needed.
 	if size := len(w.b) - body; size > maxRecord {
 		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
 	}
 	if f := w.fault; f != nil {
-		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", recordNames[kind], w.sum.Records+1, f.field,
+		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", pieceKinds[kind].name, w.sum.Records+1, f.field,
 			f.reason)
 	}
 	w.shut(body)
@@ -89,7 +90,7 @@ func (w *snapshotWriter) write(r core.Piece) error {
 // place writes the namespace of a record; nothing if it is that of the record before, which it
 // nearly always is.
 func (w *snapshotWriter) place(kind uint64, r core.Piece) {
-	if ofNoSpace(kind) {
+	if pieceKinds[kind].wide {
 		return
 	}
 	name := r.Space
@@ -181,6 +182,7 @@ type snapshotReader struct {
 	spaces map[string]string // the namespaces whose heads were seen
 	newest string            // the last of them
 	owners map[access.Owner]*access.Owner
+	codec  codec // of the record that is read
 }
 
 // records reads until the end, or until the first error, which it also keeps.
@@ -236,31 +238,37 @@ func (r *snapshotReader) next() (core.Piece, error) {
 		return core.Piece{}, err
 	case f.kind == kindEnd:
 		return core.Piece{}, r.end(f)
-	case f.kind >= uint64(len(recordNames)) || recordNames[f.kind] == "":
+	case f.kind >= kindsOfRecords:
 		newer := unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind,
-			r.sum.Bytes, len(recordNames)-1)
+			r.sum.Bytes, kindsOfRecords-1)
 		return core.Piece{}, cmp.Or(r.whole(f), newer)
-	case recordLevel(f.kind) > r.level:
+	case pieceKinds[f.kind].since > r.level:
 		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is "+
 			"none at feature level %d", f.kind, r.sum.Bytes, r.level)
 	}
-	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level, owners: r.owners}
-	record := core.Piece{Value: newRecord(f.kind)}
-	r.place(&c, f.kind, &record)
-	c.record(f.kind, record.Value)
-	c.end()
+	row := &pieceKinds[f.kind]
+	c, record := &r.codec, core.Piece{Value: row.fresh()}
+	*c = codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level, owners: r.owners}
+	r.place(c, f.kind, &record)
+	m := (*message)(c)
+	row.fields(m, record.Value)
+	m.end()
 	if head, ok := record.Value.(*core.Head); ok {
 		head.Level = core.Level(r.level)
 	}
 	if c.fault != nil {
-		return core.Piece{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))
+		err := c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, row.name))
+		if c.fault.newer {
+			err = cmp.Or(r.whole(f), err)
+		}
+		return core.Piece{}, err
 	}
 	r.take(f.bytes)
 	r.sum.Records++
 	return record, nil
 }
 
-// whole reads on to the end, to see whether the checksum is right. A kind that is not known is
+// whole reads on to the end, to see whether the checksum is right. A kind or a field that is not known is
 // either from a newer server, which is then what the operator needs, or the work of a damaged
 // bit, and then no server will read it.
 func (r *snapshotReader) whole(f frame) (err error) {
@@ -313,7 +321,7 @@ func (r *snapshotReader) frame() (frame, error) {
 // place reads the namespace of a record. All records of a namespace share one string for its
 // name.
 func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
-	if ofNoSpace(kind) {
+	if pieceKinds[kind].wide {
 		return
 	}
 	n := c.length("namespace")
@@ -323,7 +331,7 @@ func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 	case c.fault != nil:
 	case n > 0:
 		r.enter(c, kind, name)
-	case isSpaceHead(kind) || r.space == "":
+	case kind == kindSpace || r.space == "":
 		c.fail("namespace", "it is missing")
 	}
 	record.Space = r.space
@@ -339,9 +347,9 @@ func (r *snapshotReader) enter(c *codec, kind uint64, name []byte) {
 	switch known, ok := r.spaces[string(name)]; {
 	case string(name) == r.space:
 		c.fail("namespace", "it is repeated")
-	case isSpaceHead(kind) && string(name) <= r.newest:
+	case kind == kindSpace && string(name) <= r.newest:
 		c.fail("namespace", "it has two heads, or is out of order")
-	case isSpaceHead(kind):
+	case kind == kindSpace:
 		r.space = string(name)
 		r.newest = r.space
 		r.spaces[r.space] = r.space

@@ -10,180 +10,135 @@ import (
 // Answers that are remembered, so that a request which is sent again gets the first one. Each
 // part of an answer may be missing, and most are.
 
-// outcome is the answer that a request got, with the parts that the first release knew.
-func (c *codec) outcome(v *core.Outcome) {
-	c.text("key", &v.Key)
-	c.text("subject", &v.Subject)
-	c.time("at", &v.At)
-	if present(c, "lease", &v.Answer.Lease) {
-		c.lease(v.Answer.Lease)
-	}
-	if present(c, "session", &v.Answer.Session) {
-		c.session(v.Answer.Session)
-	}
-	list(c, "also", &v.Answer.Also, minLease, c.lease)
-	if present(c, "waiter", &v.Answer.Waiter) {
-		c.waiter(v.Answer.Waiter)
-	}
-	if present(c, "definition", &v.Answer.Definition) {
-		c.definition(v.Answer.Definition)
-	}
-	if present(c, "error", &v.Answer.Err) {
-		c.refusal(v.Answer.Err)
-	}
+func (m *message) outcome(v *core.Outcome) {
+	m.text(1, "key", &v.Key)
+	m.text(2, "subject", &v.Subject)
+	m.time(3, "at", &v.At)
+	maybe(m, 4, "lease", &v.Answer.Lease, m.lease)
+	maybe(m, 5, "session", &v.Answer.Session, m.session)
+	several(m, 6, "also", &v.Answer.Also, leasehold.MaxTogether, m.lease)
+	maybe(m, 7, "waiter", &v.Answer.Waiter, m.waiter)
+	maybe(m, 8, "definition", &v.Answer.Definition, m.definition)
+	maybe(m, 9, "error", &v.Answer.Err, m.refusal)
+	maybe(m, 10, "record", &v.Answer.Record, m.record)
+	maybe(m, 11, "txn", &v.Answer.Txn, m.txnAnswer)
 }
-
-// minLease is the least that a lease takes.
-const minLease = 20
 
 // lease is a lease as an answer showed it: times as they were then, and calendar moments, which
 // are for people.
-func (c *codec) lease(v *leasehold.Lease) {
-	c.text("namespace", &v.Namespace)
-	c.text("resource", &v.Resource)
-	c.text("id", &v.ID)
-	c.text("holder", &v.Holder)
-	c.labels("labels", &v.Labels)
-	c.text("reason", &v.Reason)
-	c.text("session", &v.Session)
-	c.oneOf("state", (*uint8)(&v.State), states)
-	c.token("token", &v.Token)
-	c.token("floor", &v.Floor)
-	c.number("slots", &v.Slots)
-	c.names("units", &v.Units)
-	c.duration("ttl", &v.TTL)
-	c.duration("hold limit", &v.HoldLimit)
-	c.duration("remaining", &v.Remaining)
-	c.moment("acquired", &v.Acquired)
-	c.moment("expires", &v.Expires)
-	c.moment("available at", &v.AvailableAt)
-	c.revision("revision", &v.Revision)
-	if present(c, "after", &v.After) {
-		c.shownEnding(v.After)
-	}
-	c.unsigned("interventions", &v.Interventions)
-	c.text("foreign", &v.Foreign)
-	c.text("door", &v.Door)
-	c.text("note", &v.Note)
-	c.moment("noted", &v.Noted)
+func (m *message) lease(v *leasehold.Lease) {
+	m.text(1, "namespace", &v.Namespace)
+	m.text(2, "resource", &v.Resource)
+	m.text(3, "id", &v.ID)
+	m.text(4, "holder", &v.Holder)
+	m.labels(5, "labels", &v.Labels)
+	m.text(6, "reason", &v.Reason)
+	m.text(7, "session", &v.Session)
+	m.oneOf(8, "state", (*uint8)(&v.State), states)
+	m.token(9, "token", &v.Token)
+	m.token(10, "floor", &v.Floor)
+	m.number(11, "slots", &v.Slots)
+	m.names(12, "units", &v.Units)
+	m.duration(13, "ttl", &v.TTL)
+	m.duration(14, "hold limit", &v.HoldLimit)
+	m.duration(15, "remaining", &v.Remaining)
+	m.moment(16, "acquired", &v.Acquired)
+	m.moment(17, "expires", &v.Expires)
+	m.moment(18, "available at", &v.AvailableAt)
+	m.revision(19, "revision", &v.Revision)
+	maybe(m, 20, "after", &v.After, m.shownEnding)
+	m.unsigned(21, "interventions", &v.Interventions)
+	m.text(22, "foreign", &v.Foreign)
+	m.text(23, "door", &v.Door)
+	m.text(24, "note", &v.Note)
+	m.moment(25, "noted", &v.Noted)
 }
 
-func (c *codec) shownEnding(v *leasehold.Ending) {
-	c.text("id", &v.ID)
-	c.text("holder", &v.Holder)
-	c.token("token", &v.Token)
-	c.oneOf("how", (*uint8)(&v.How), hows)
-	c.text("by", &v.By)
-	c.text("reason", &v.Reason)
-	c.moment("at", &v.At)
-	c.text("foreign", &v.Foreign)
-	c.duration("ttl", &v.TTL)
+func (m *message) shownEnding(v *leasehold.Ending) {
+	m.text(1, "id", &v.ID)
+	m.text(2, "holder", &v.Holder)
+	m.token(3, "token", &v.Token)
+	m.oneOf(4, "how", (*uint8)(&v.How), hows)
+	m.text(5, "by", &v.By)
+	m.text(6, "reason", &v.Reason)
+	m.moment(7, "at", &v.At)
+	m.text(8, "foreign", &v.Foreign)
+	m.duration(9, "ttl", &v.TTL)
 }
 
-func (c *codec) session(v *leasehold.Session) {
-	c.text("namespace", &v.Namespace)
-	c.text("id", &v.ID)
-	c.duration("ttl", &v.TTL)
-	c.labels("labels", &v.Labels)
-	c.duration("remaining", &v.Remaining)
-	c.moment("opened", &v.Opened)
-	c.moment("expires", &v.Expires)
-	c.number("claims", &v.Claims)
-	c.unsigned("interventions", &v.Interventions)
-	c.names("intervened", &v.Intervened)
+func (m *message) session(v *leasehold.Session) {
+	m.text(1, "namespace", &v.Namespace)
+	m.text(2, "id", &v.ID)
+	m.duration(3, "ttl", &v.TTL)
+	m.labels(4, "labels", &v.Labels)
+	m.duration(5, "remaining", &v.Remaining)
+	m.moment(6, "opened", &v.Opened)
+	m.moment(7, "expires", &v.Expires)
+	m.number(8, "claims", &v.Claims)
+	m.unsigned(9, "interventions", &v.Interventions)
+	m.names(10, "intervened", &v.Intervened)
 }
 
-func (c *codec) waiter(v *leasehold.Waiter) {
-	c.text("namespace", &v.Namespace)
-	c.text("resource", &v.Resource)
-	c.text("id", &v.ID)
-	c.text("holder", &v.Holder)
-	c.labels("labels", &v.Labels)
-	c.text("reason", &v.Reason)
-	c.text("session", &v.Session)
-	c.number("slots", &v.Slots)
-	c.number("priority", &v.Priority)
-	c.number("position", &v.Position)
-	c.moment("since", &v.Since)
-	c.moment("until", &v.Until)
-	c.duration("forecast", &v.Forecast)
-	c.text("foreign", &v.Foreign)
-	c.noForecastError(v.ForecastError)
+func (m *message) waiter(v *leasehold.Waiter) {
+	m.text(1, "namespace", &v.Namespace)
+	m.text(2, "resource", &v.Resource)
+	m.text(3, "id", &v.ID)
+	m.text(4, "holder", &v.Holder)
+	m.labels(5, "labels", &v.Labels)
+	m.text(6, "reason", &v.Reason)
+	m.text(7, "session", &v.Session)
+	m.number(8, "slots", &v.Slots)
+	m.number(9, "priority", &v.Priority)
+	m.number(10, "position", &v.Position)
+	m.moment(11, "since", &v.Since)
+	m.moment(12, "until", &v.Until)
+	m.duration(13, "forecast", &v.Forecast)
+	m.text(14, "foreign", &v.Foreign)
+	m.noForecastError(v.ForecastError)
 }
 
 // noForecastError refuses how far a forecast may be off: that is not remembered.
-func (c *codec) noForecastError(off time.Duration) {
-	if off != 0 && c.fault == nil {
-		c.fail("forecast error", "it is not remembered")
+func (m *message) noForecastError(off time.Duration) {
+	if off != 0 && m.fault == nil {
+		(*codec)(m).fail("forecast error", "it is not remembered")
 	}
 }
 
-func (c *codec) refusal(v *leasehold.Error) {
-	c.oneOf("code", (*uint8)(&v.Code), codes)
-	c.text("message", &v.Message)
-	if present(c, "lease in the way", &v.Lease) {
-		c.lease(v.Lease)
-	}
-	c.number("waiting", &v.Waiting)
-	c.number("position", &v.Position)
-	c.duration("forecast", &v.Forecast)
-	c.noForecastError(v.ForecastError)
-	list(c, "cycle", &v.Cycle, minWait, func(w *leasehold.Wait) {
-		c.text("holder", &w.Holder)
-		c.text("resource", &w.Resource)
-	})
+func (m *message) refusal(v *leasehold.Error) {
+	m.oneOf(1, "code", (*uint8)(&v.Code), codes)
+	m.text(2, "message", &v.Message)
+	maybe(m, 3, "lease in the way", &v.Lease, m.lease)
+	m.number(4, "waiting", &v.Waiting)
+	m.number(5, "position", &v.Position)
+	m.duration(6, "forecast", &v.Forecast)
+	several(m, 7, "cycle", &v.Cycle, maxListed, m.step)
+	m.noForecastError(v.ForecastError)
 }
 
-// minWait is the least that a step of a cycle takes.
-const minWait = 2
-
-// recordOutcome is what an outcome about records has in addition. An outcome with none of it is
-// written with the older kind.
-func (c *codec) recordOutcome(v *core.Outcome) {
-	if present(c, "record", &v.Answer.Record) {
-		c.namedValue(v.Answer.Record)
-	}
-	if present(c, "txn", &v.Answer.Txn) {
-		c.txnAnswer(v.Answer.Txn, 0)
-	}
-	if v.Answer.Record == nil && v.Answer.Txn == nil {
-		c.fail("txn", "it is an outcome about no record")
-	}
+// step is who waits for what in a cycle.
+func (m *message) step(v *leasehold.Wait) {
+	m.text(1, "holder", &v.Holder)
+	m.text(2, "resource", &v.Resource)
 }
 
-// minResult is the least that a result takes: no record, nothing deleted, no lease.
-const minResult = 4
+// txnAnswer is what a transaction came to, or one that is nested in it.
+func (m *message) txnAnswer(v *core.TxnAnswer) {
+	m.flag(1, "succeeded", &v.Succeeded)
+	m.revision(2, "revision", &v.Revision)
+	several(m, 3, "results", &v.Results, leasehold.MaxOps, m.result)
+}
 
-// maxNesting is how deep transactions may be nested. The core allows fewer operations than that.
-const maxNesting = 128
-
-// txnAnswer is what a transaction came to, or one that is nested in it, at a depth.
-func (c *codec) txnAnswer(v *core.TxnAnswer, depth int) {
-	if depth > maxNesting {
-		c.fail("nested", "it is nested too deep")
-		return
+func (m *message) result(v *core.TxnResult) {
+	m.part()
+	maybe(m, 1, "result record", &v.Record, m.record)
+	m.number(2, "deleted", &v.Deleted)
+	maybe(m, 3, "result lease", &v.Lease, m.lease)
+	several(m, 4, "result also", &v.Also, leasehold.MaxTogether, m.lease)
+	maybe(m, 5, "result waiter", &v.Waiter, m.waiter)
+	maybe(m, 6, "result nested", &v.Txn, m.txnAnswer)
+	// A request that is remembered reads nothing (see Txn.Validate), or answers would keep
+	// whole pages for ten minutes.
+	if v.Page != nil || v.Before != nil {
+		(*codec)(m).fail("page", "what was read is not remembered")
 	}
-	c.flag("succeeded", &v.Succeeded)
-	c.revision("revision", &v.Revision)
-	list(c, "results", &v.Results, minResult, func(r *core.TxnResult) {
-		if present(c, "result record", &r.Record) {
-			c.namedValue(r.Record)
-		}
-		c.number("deleted", &r.Deleted)
-		if present(c, "result lease", &r.Lease) {
-			c.lease(r.Lease)
-		}
-		list(c, "result also", &r.Also, minLease, c.lease)
-		// A request that is remembered reads nothing (see Txn.Validate), or answers would keep
-		// whole pages for ten minutes.
-		if r.Page != nil || r.Before != nil {
-			c.fail("page", "what was read is not remembered")
-		}
-		if present(c, "result waiter", &r.Waiter) {
-			c.waiter(r.Waiter)
-		}
-		if present(c, "result nested", &r.Txn) {
-			c.txnAnswer(r.Txn, depth+1)
-		}
-	})
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"runtime"
@@ -421,15 +420,28 @@ func TestWeight(t *testing.T) {
 		}
 		return Weight(b)
 	}
-	txn := &core.Txn{Namespace: "n"}
-	for i := range 100 {
-		txn.Then = append(txn.Then, core.Op{Do: core.Put, Path: fmt.Sprint("a/", i)})
+	// Puts that are as short as they can be: the core counts two units for each.
+	puts := func(n int) *core.Txn {
+		txn := &core.Txn{Namespace: "n"}
+		for i := range n {
+			txn.Then = append(txn.Then, core.Op{Do: core.Put, Path: string([]byte{'a' + byte(i/16), 'a' + byte(i%16)})})
+		}
+		return txn
 	}
 	for _, origin := range []bool{false, true} {
 		renew := weigh(&core.Renew{Namespace: "n", ID: "i"}, origin)
 		acquire := weigh(&core.Acquire{Namespace: "n", Resource: "r", ID: "i", Holder: "h"}, origin)
-		if many := weigh(txn, origin); renew != renewWeight || acquire != commandWeight || many <= 100 {
-			t.Errorf("a renewal weighs %d, an acquire %d, a transaction of 100 puts %d", renew, acquire, many)
+		if renew != renewWeight || acquire != commandWeight {
+			t.Errorf("a renewal weighs %d, and an acquire %d", renew, acquire)
+		}
+		for n := range leasehold.MaxOps + 1 {
+			if many := weigh(puts(n), origin); many < 2*n-n/4 {
+				t.Errorf("a transaction of %d puts weighs %d", n, many)
+			}
+		}
+		large := &core.Txn{Namespace: "n", Then: []core.Op{{Do: core.Put, Path: "a", Value: strings.Repeat("v", 4096)}}}
+		if weight := weigh(large, origin); weight > 8+4200/bytesPerUnit+leasehold.MaxOps {
+			t.Errorf("a transaction with a value of 4 KiB weighs %d", weight)
 		}
 	}
 	if Weight(nil) != commandWeight || Weight([]byte{0, 200}) != commandWeight {

@@ -44,35 +44,44 @@ func TestTagsOfADescriptionAscend(t *testing.T) {
 // laterLevel is one that no release has.
 const laterLevel = core.NewestLevel + 1
 
-// later is a message that got two fields and a message with the level after the newest, and another message before.
+// later is a message that got fields with the level after the newest, as a message in it did.
 type later struct {
-	id, note, door string
-	inner          struct{ id string }
-	added          struct{ id string }
+	id, door, note, end string
+	inner, added        laterInner
 }
+
+type laterInner struct{ id, note string }
 
 func (m *message) later(v *later) {
 	m.text(1, "id", &v.id)
-	inner(m, 2, "inner", &v.inner, func(v *struct{ id string }) { m.text(1, "inner id", &v.id) })
+	inner(m, 2, "inner", &v.inner, m.laterInner)
+	m.text(3, "door", &v.door)
 	m.from(laterLevel)
-	m.text(3, "note", &v.note)
-	inner(m, 4, "added", &v.added, func(v *struct{ id string }) { m.text(1, "added id", &v.id) })
-	m.text(5, "door", &v.door)
+	m.text(4, "note", &v.note)
+	inner(m, 5, "added", &v.added, m.laterInner)
+	m.text(6, "end", &v.end)
+}
+
+func (m *message) laterInner(v *laterInner) {
+	m.text(1, "inner id", &v.id)
+	m.from(laterLevel)
+	m.text(2, "inner note", &v.note)
 }
 
 // A field that came with a later level needs it when it is there, and only then; and what was written at an earlier
 // level has none.
 func TestAFieldSaysSinceWhichLevelItIs(t *testing.T) {
-	with := struct{ id string }{"x"}
+	old, added := laterInner{id: "x"}, laterInner{note: "n"}
 	for name, c := range map[string]struct {
 		v      later
 		needed uint64
 	}{
-		"nothing":                 {later{}, 0},
-		"what there always was":   {later{id: "a", inner: with}, 0},
-		"a later field":           {later{id: "a", note: "n"}, uint64(laterLevel)},
-		"the field behind it":     {later{inner: with, door: "d"}, uint64(laterLevel)},
-		"a message that is later": {later{added: with}, uint64(laterLevel)},
+		"nothing":                       {later{}, 0},
+		"what there always was":         {later{id: "a", inner: old, door: "d"}, 0},
+		"a later field":                 {later{id: "a", note: "n"}, uint64(laterLevel)},
+		"the field behind it":           {later{inner: old, end: "e"}, uint64(laterLevel)},
+		"a message that is later":       {later{added: old}, uint64(laterLevel)},
+		"a later field in an older one": {later{inner: added, door: "d"}, uint64(laterLevel)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := codec{writing: true}

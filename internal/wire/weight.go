@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/command"
 )
@@ -28,17 +29,19 @@ func Weight(b []byte) int {
 		case row.Class == command.Keeps:
 			return renewWeight
 		case kind == kindTxn:
-			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)
+			n := int(size) / bytesPerUnit
+			return commandWeight + min(n+min(n, leasehold.MaxOps), maxTxnWeight)
 		}
 		break
 	}
 	return commandWeight
 }
 
-// What commands weigh. How many operations a transaction has is guessed from its size.
+// What commands weigh. How many operations a transaction has is guessed from its size: the shortest that changes
+// something has about as many bytes as there are to a unit, and counts for two of those.
 const (
 	renewWeight   = 2
 	commandWeight = 8
-	bytesPerUnit  = 4
+	bytesPerUnit  = 8
 	maxTxnWeight  = 1024
 )

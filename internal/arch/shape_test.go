@@ -80,15 +80,50 @@ func (f file) lines(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
-// functions returns how many lines each function has.
+// functions returns how many lines each function has. A switch that only names what is done in each case counts for
+// nothing: it is a table.
 func (f file) functions() map[string]int {
 	all := map[string]int{}
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
-			all[receiver(d)+d.Name.Name] = f.set.Position(d.End()).Line - f.set.Position(d.Pos()).Line + 1
+			n := f.linesOf(d)
+			for _, s := range d.Body.List {
+				if isTable(s) {
+					n -= f.linesOf(s)
+				}
+			}
+			all[receiver(d)+d.Name.Name] = n
 		}
 	}
 	return all
+}
+
+func (f file) linesOf(n ast.Node) int { return f.set.Position(n.End()).Line - f.set.Position(n.Pos()).Line + 1 }
+
+// isTable reports whether a statement is a switch whose cases have two plain statements at most.
+func isTable(s ast.Stmt) bool {
+	var cases *ast.BlockStmt
+	switch s := s.(type) {
+	case *ast.SwitchStmt:
+		cases = s.Body
+	case *ast.TypeSwitchStmt:
+		cases = s.Body
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(cases.List, func(s ast.Stmt) bool {
+		body := s.(*ast.CaseClause).Body
+		return len(body) > 2 || slices.ContainsFunc(body, hasBlock)
+	})
+}
+
+func hasBlock(s ast.Stmt) (has bool) {
+	ast.Inspect(s, func(n ast.Node) bool {
+		_, is := n.(*ast.BlockStmt)
+		has = has || is
+		return !has
+	})
+	return has
 }
 
 // receiver returns the type of a method and a dot.

@@ -12,17 +12,6 @@ import (
 // A pool is a resource whose slots are units with labels, on hosts. Its units are set host by host and not by the
 // definition, and package pool picks those that a lease gets.
 
-// poolCommand carries out a command about units.
-func (t *turn) poolCommand(c Command) Answer {
-	switch c := c.(type) {
-	case *SetUnits:
-		return t.setUnits(c)
-	case *Drain:
-		return t.drain(c)
-	}
-	return t.reportUse(c.(*ReportUse))
-}
-
 // setUnits sets which units of a pool a host has. The same units once more change nothing: no revision, no event.
 func (t *turn) setUnits(c *SetUnits) Answer {
 	if len(c.Units) == 0 && (t.space(c.Namespace) == nil || !t.space(c.Namespace).pools.Has(c.Resource)) {

@@ -321,8 +321,12 @@ func (t *turn) decide(c Command) (Answer, error) {
 		return t.define(c), nil
 	case *Undefine:
 		return t.undefine(c), nil
-	case *SetUnits, *Drain, *ReportUse:
-		return t.poolCommand(c), nil
+	case *SetUnits:
+		return t.setUnits(c), nil
+	case *Drain:
+		return t.drain(c), nil
+	case *ReportUse:
+		return t.reportUse(c), nil
 	case *PutTask:
 		sp := t.orNew(t.space(c.Namespace), c.Namespace)
 		return sp.tasks.Put(t.in(sp), c), nil

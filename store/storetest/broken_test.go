@@ -28,7 +28,6 @@ type seen struct {
 	mu     sync.Mutex // guards what follows
 	n      int
 	grants map[string]store.Grant
-	marks  map[string]bool
 }
 
 func (s *seen) note(id string, g store.Grant) {
@@ -42,18 +41,6 @@ func (s *seen) grant(id string) (store.Grant, bool) {
 	defer s.mu.Unlock()
 	g, ok := s.grants[id]
 	return g, ok
-}
-
-func (s *seen) mark(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.marks[id] = true
-}
-
-func (s *seen) marked(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.marks[id]
 }
 
 func (s *seen) count() int {
@@ -548,7 +535,7 @@ func brokenConfig(f fault) Config {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &faulty{s, f, &seen{grants: map[string]store.Grant{}, marks: map[string]bool{}}}
+			return &faulty{s, f, &seen{grants: map[string]store.Grant{}}}
 		},
 		Second: func(_ testing.TB, first store.Store) store.Store {
 			b := first.(*faulty)

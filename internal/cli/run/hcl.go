@@ -38,7 +38,8 @@ func configuredBackend(dir string, tofu bool) (b backend, err error) {
 		if err != nil || len(text) > maxConfig {
 			continue
 		}
-		kind, set := "", map[string]string{}
+		var kind string
+		var set map[string]string
 		if isJSON {
 			kind, set = backendInJSON(text)
 		} else {

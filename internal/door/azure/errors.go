@@ -106,7 +106,6 @@ var (
 		"The value for one of the HTTP headers is not in the correct format.")
 	errMissingHeader = newFault(400, "MissingRequiredHeader",
 		"An HTTP header that's mandatory for this request is not specified.")
-	errMissingLength  = newFault(411, "MissingContentLengthHeader", "Content-Length header is missing.")
 	errInvalidInput   = newFault(400, "InvalidInput", "One of the request inputs is not valid.")
 	errNoPendingCopy  = newFault(409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 	errCopySource     = newFault(404, "CannotVerifyCopySource", "The specified blob does not exist.")

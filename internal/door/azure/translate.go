@@ -65,7 +65,3 @@ func blockID(name string) string {
 func unchanged(path string, mod leasehold.Revision) core.Compare {
 	return azureblob.Unchanged(path, mod)
 }
-
-func sameIncarnation(path string, create leasehold.Revision) core.Compare {
-	return core.Compare{What: core.RecordCreate, Is: core.Equal, Path: path, Number: uint64(create)}
-}

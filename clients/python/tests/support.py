@@ -166,6 +166,7 @@ class Proxy:
         self._lock = threading.Lock()  # guards what follows
         self._lose: Dict[bytes, int] = {}
         self._lost: Dict[bytes, int] = {}
+        self._see: Callable[[bytes], None] = lambda data: None
         self._black = False
         self._open: List[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -174,6 +175,11 @@ class Proxy:
         """Pass the next requests for a path on, and cut the connection instead of passing on the answer."""
         with self._lock:
             self._lose[path.encode()] = count
+
+    def see(self, look: Callable[[bytes], None]) -> None:
+        """Call something with each request before it is passed on."""
+        with self._lock:
+            self._see = look
 
     def lost(self, path: str) -> int:
         with self._lock:
@@ -221,6 +227,7 @@ class Proxy:
                 if black:
                     continue
                 if s is client:
+                    self._see(data)
                     losing = self._losing(data)
                     server.sendall(data)
                 elif losing is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import unittest
+from typing import Callable, List, Tuple
 from unittest import mock
 
 import support
@@ -60,6 +61,35 @@ class Faults(support.Case):
         with self.client().hold(self.resource, wait=0) as next_holder:
             next_holder.check()  # nothing that is still on its way releases it
         self.assertEqual(self.granted(self.resource), 2)
+
+    def test_nothing_is_relied_on_that_may_have_ended(self) -> None:
+        """A hold has ended when the server is asked to end it: the answer may never come."""
+        proxy = self.proxy()
+        client = self.client(proxy.url, watch=False)
+        folder = self.resource + "/"
+        verbs: List[Tuple[str, bytes, Callable[[leasehold.Task], None]]] = [
+            ("release", b"POST /v1/release ", lambda task: task.release()),
+            ("done", b"POST /v1/finish ", lambda task: task.done()),
+            ("fail", b"POST /v1/finish ", lambda task: task.fail()),
+            ("close", b"POST /v1/release ", lambda task: client.close()),
+        ]
+        for name, request, end in verbs:
+            client.add_task(folder + name)
+            claiming = client.claim(folder)
+            task = claiming.__enter__()
+            seen = []
+
+            def look(data: bytes) -> None:
+                if data.startswith(request):
+                    seen.append(task.hold.remaining)
+
+            proxy.see(look)
+            end(task)
+            until(f"{name} was asked", lambda: bool(seen))
+            proxy.see(lambda data: None)
+            self.assertEqual(seen[0], 0, name)
+            with self.assertRaises(leasehold.LostError):
+                task.check()
 
     def test_a_refusal_after_a_lost_answer(self) -> None:
         """The first try was granted and got no answer, the wait ends: nothing stays behind."""

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"io"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/core"
@@ -99,6 +100,26 @@ func TestAFieldSaysSinceWhichLevelItIs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A record that has fields of a later level says nothing about the records behind it.
+func TestALaterFieldDoesNotConcernTheNextRecord(t *testing.T) {
+	was := pieceKinds[kindMirror]
+	defer func() { pieceKinds[kindMirror] = was }()
+	pieceKinds[kindMirror] = inSpace("mirror", func(m *message, v *core.Mirror) {
+		m.mirror(v)
+		m.from(laterLevel)
+	})
+	w := snapshotWriter{w: io.Discard, codec: codec{writing: true}}
+	if err := w.version("snapshot", uint64(core.NewestLevel), Level); err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range []any{new(core.SpaceHead{Token: 1}), new(core.Mirror{Resource: "a", Prefix: "b"}),
+		new(core.Resource{Path: "a"})} {
+		if err := w.write(core.Piece{Space: "s", Value: piece}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (w *snapshotWriter) write(r core.Piece) error {
 	}
 	body := w.open(kind)
 	w.place(kind, r)
-	w.parts = 0 // they are counted in each record
+	w.parts, w.since = 0, 0 // each record is a message of its own
 	pieceKinds[kind].fields((*message)(&w.codec), r.Value)
 	// Refused while it can still be reported: a snapshot that nobody can read back would be
 	// found out when it is needed.

@@ -133,7 +133,7 @@ func (m *message) acquire(v *core.Acquire) {
 
 // item is one more resource that is asked for with the first.
 func (m *message) item(v *core.Item) {
-	m.text(1, "resource", &v.Resource)
+	m.name(1, "resource", &v.Resource)
 	m.text(2, "id", &v.ID)
 	m.number(3, "slots", &v.Slots)
 	m.number(4, "capacity", &v.Capacity)

@@ -68,7 +68,7 @@ func (m *message) declaration(v *access.Declaration) {
 
 // accessToken has the hash of a token, and never the token.
 func (m *message) accessToken(v *access.Token) {
-	m.text(1, "id", &v.ID)
+	m.name(1, "id", &v.ID)
 	m.text(2, "hash", &v.Hash)
 	m.text(3, "principal", &v.Principal)
 	m.names(4, "groups", &v.Groups)
@@ -81,7 +81,7 @@ func (m *message) accessToken(v *access.Token) {
 
 // accessRole says which verbs are allowed, on everything and on what is one's own.
 func (m *message) accessRole(v *access.Role) {
-	m.text(1, "name", &v.Name)
+	m.name(1, "name", &v.Name)
 	m.unsigned32(2, "any", (*uint32)(&v.Any))
 	m.unsigned32(3, "own", (*uint32)(&v.Own))
 	m.flag(4, "end on revoke", &v.EndOnRevoke)
@@ -89,7 +89,7 @@ func (m *message) accessRole(v *access.Role) {
 
 // accessBinding gives a role to a principal or a group, in a namespace and below a prefix.
 func (m *message) accessBinding(v *access.Binding) {
-	m.text(1, "name", &v.Name)
+	m.name(1, "name", &v.Name)
 	m.text(2, "role", &v.Role)
 	m.text(3, "principal", &v.Principal)
 	m.text(4, "group", &v.Group)
@@ -102,6 +102,7 @@ func (m *message) accessBinding(v *access.Binding) {
 func (m *message) accessQuota(v *access.Quota) {
 	m.text(1, "principal", &v.Principal)
 	m.text(2, "namespace", &v.Namespace)
+	m.must("principal", v.Principal != "" || v.Namespace != "")
 	m.signed(3, "leases", &v.Leases)
 	m.signed(4, "sessions", &v.Sessions)
 	m.signed(5, "waiters", &v.Waiters)
@@ -114,7 +115,7 @@ func (m *message) accessQuota(v *access.Quota) {
 
 // accessIssuer is who signs tokens that are believed, and how their claims are read.
 func (m *message) accessIssuer(v *access.Issuer) {
-	m.text(1, "name", &v.Name)
+	m.name(1, "name", &v.Name)
 	m.text(2, "url", &v.URL)
 	m.names(3, "audiences", &v.Audiences)
 	m.text(4, "keys", &v.Keys)
@@ -124,14 +125,14 @@ func (m *message) accessIssuer(v *access.Issuer) {
 
 // claimRule is the group that a claim with a value gives.
 func (m *message) claimRule(v *access.ClaimRule) {
-	m.text(1, "claim", &v.Claim)
+	m.name(1, "claim", &v.Claim)
 	m.text(2, "value", &v.Value)
 	m.text(3, "group", &v.Group)
 }
 
 // accessCertificate maps certificates of clients to a principal.
 func (m *message) accessCertificate(v *access.Certificate) {
-	m.text(1, "name", &v.Name)
+	m.name(1, "name", &v.Name)
 	m.text(2, "san", &v.SAN)
 	m.text(3, "principal", &v.Principal)
 	m.names(4, "groups", &v.Groups)
@@ -150,7 +151,7 @@ func (m *message) setUnits(v *core.SetUnits) {
 
 // hostUnit is a unit as its host describes it.
 func (m *message) hostUnit(v *core.HostUnit) {
-	m.text(1, "name", &v.Name)
+	m.name(1, "name", &v.Name)
 	m.labels(2, "labels", &v.Labels)
 	m.text(3, "unfit", &v.Unfit)
 }
@@ -177,7 +178,7 @@ func (m *message) reportUse(v *core.ReportUse) {
 
 // unitReport is how one unit is used.
 func (m *message) unitReport(v *core.UnitReport) {
-	m.text(1, "name", &v.Name)
+	m.name(1, "name", &v.Name)
 	m.number(2, "percent", &v.Percent)
 	m.number(3, "memory", &v.Memory)
 	several(m, 4, "processes", &v.Processes, leasehold.MaxUnitProcesses, m.unitProcess)

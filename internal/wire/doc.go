@@ -51,6 +51,7 @@
 //	flag       nothing: it is true if its tag is there
 //	moment     none, if its tag is not there; so the first second of 1970 is written as 0
 //	oneOf      must be there if the enumeration has no 0
+//	name       text, which must be there
 //	mayText    text, which may be empty if its tag is there
 //	content    text, or a large with the tag behind that
 //	inner      unsigned length of the body; a message in it, with one field at least

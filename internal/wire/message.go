@@ -90,6 +90,13 @@ func (m *message) text(tag uint8, field string, p *string) {
 	}
 }
 
+// name is a text that is always there. The parts of a list have one wherever they can: a part that takes one byte would
+// cost a hundred times as much memory.
+func (m *message) name(tag uint8, field string, p *string) {
+	m.text(tag, field, p)
+	m.must(field, *p != "")
+}
+
 func (m *message) unsigned(tag uint8, field string, p *uint64) {
 	if m.has(tag, field, *p != 0) {
 		(*codec)(m).unsigned(field, p)

@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
 )
 
@@ -120,6 +123,33 @@ func TestALaterFieldDoesNotConcernTheNextRecord(t *testing.T) {
 		if err := w.write(core.Piece{Space: "s", Value: piece}); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What is in a list has a name wherever it can. A part of one byte would cost more than a hundred times as many.
+func TestPartsOfListsHaveNames(t *testing.T) {
+	for name, c := range map[string]core.Command{
+		"token":       &core.ChangeAccess{Put: access.Items{Tokens: []*access.Token{{}}}},
+		"role":        &core.ChangeAccess{Put: access.Items{Roles: []*access.Role{{}}}},
+		"binding":     &core.ChangeAccess{Put: access.Items{Bindings: []*access.Binding{{}}}},
+		"quota":       &core.ChangeAccess{Put: access.Items{Quotas: []*access.Quota{{}}}},
+		"issuer":      &core.ChangeAccess{Put: access.Items{Issuers: []*access.Issuer{{}}}},
+		"rule":        &core.ChangeAccess{Put: access.Items{Issuers: []*access.Issuer{{Name: "i", Groups: []access.ClaimRule{{}}}}}},
+		"certificate": &core.ChangeAccess{Put: access.Items{Certificates: []*access.Certificate{{}}}},
+		"host unit":   &core.SetUnits{Units: []core.HostUnit{{}}},
+		"unit report": &core.ReportUse{Units: []core.UnitReport{{}}},
+		"item":        &core.Acquire{Also: []core.Item{{}}},
+	} {
+		if b, err := AppendCommand(nil, c); err == nil {
+			t.Errorf("%s: one without a name was written: % x", name, b)
+		}
+	}
+	tokens := "\x17\xd6\x0f\x02\xd3\x0f\x01\xd0\x0f" + strings.Repeat("\x00", access.MaxChange)
+	if _, err := DecodeCommand([]byte(tokens)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "id: it is missing") {
+		t.Errorf("tokens without ids: %v", err)
+	}
+	if got := allocated(func() { _, _ = DecodeCommand([]byte(tokens)) }); got > uint64(32*len(tokens)) {
+		t.Errorf("%d bytes of tokens took %d of memory", len(tokens), got)
 	}
 }
 

@@ -125,6 +125,10 @@ func (d dice) fill(v reflect.Value) {
 		d.fill(reflect.ValueOf(p.Owner).Elem())
 	case *access.Owner:
 		*p = access.Owner{Principal: "p" + d.text(), Group: d.text()}
+	case *access.Token, *access.Role, *access.Binding, *access.Quota, *access.Issuer, *access.ClaimRule,
+		*access.Certificate, *core.HostUnit, *core.UnitReport, *core.Item:
+		d.fillKind(v)
+		v.Field(0).SetString("n" + d.text()) // its name
 	case *leasehold.Labels:
 		*p = d.labels()
 	case *time.Time:

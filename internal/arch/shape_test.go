@@ -98,7 +98,9 @@ func (f file) functions() map[string]int {
 	return all
 }
 
-func (f file) linesOf(n ast.Node) int { return f.set.Position(n.End()).Line - f.set.Position(n.Pos()).Line + 1 }
+func (f file) linesOf(n ast.Node) int {
+	return f.set.Position(n.End()).Line - f.set.Position(n.Pos()).Line + 1
+}
 
 // isTable reports whether a statement is a switch whose cases have two plain statements at most.
 func isTable(s ast.Stmt) bool {

@@ -41,7 +41,8 @@ func NoteOf(c Command) Note {
 		// What is about the whole cluster stands in the default namespace, where people look.
 		n.Namespace = leasehold.DefaultNamespace
 	}
-	if n.Actor == "" {
+	// Who wanted a record need not be who writes it.
+	if _, put := c.(*PutRecord); n.Actor == "" && !put {
 		n.Actor = n.By
 	}
 	return n

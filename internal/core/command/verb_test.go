@@ -38,3 +38,14 @@ func TestEveryVerbHasARow(t *testing.T) {
 		t.Error("there is a verb whose number no row has")
 	}
 }
+
+// Who calls for something by hand is its actor in the journal, if nothing was proven. Who wanted a record is not: somebody
+// else writes it, as Terraform does when a person allowed it to.
+func TestWhoActs(t *testing.T) {
+	if n := NoteOf(&Drain{By: "ann"}); n.By != "ann" || n.Actor != "ann" {
+		t.Errorf("a drain is by %q, and %q acts", n.By, n.Actor)
+	}
+	if n := NoteOf(&PutRecord{By: "ann"}); n.By != "ann" || n.Actor != "" {
+		t.Errorf("a record is wanted by %q, and %q acts", n.By, n.Actor)
+	}
+}

@@ -239,11 +239,7 @@ func (m *message) date(tag uint8, field string, v *reservation.Moment) {
 }
 
 func (m *message) dates(tag uint8, field string, p *[]reservation.Moment) {
-	if m.has(tag, field, len(*p) > 0) {
-		c := (*codec)(m)
-		list(c, field, p, func(at *reservation.Moment) { c.signed(field, (*int64)(at)) })
-		m.some(field, len(*p) > 0)
-	}
+	values(m, tag, field, p, func(at *reservation.Moment) { (*codec)(m).signed(field, (*int64)(at)) })
 }
 
 // rule says when a reservation recurs. Only doors know what its zone means.

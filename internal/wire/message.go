@@ -170,18 +170,18 @@ func (m *message) labels(tag uint8, field string, p *leasehold.Labels) {
 }
 
 func (m *message) names(tag uint8, field string, p *[]string) {
-	if m.has(tag, field, len(*p) > 0) {
-		c := (*codec)(m)
-		list(c, field, p, func(s *string) { c.text(field, s) })
-		m.some(field, len(*p) > 0)
-	}
+	values(m, tag, field, p, func(s *string) { (*codec)(m).text(field, s) })
 }
 
 // counts is a list of unsigned numbers.
 func (m *message) counts(tag uint8, field string, p *[]uint64) {
+	values(m, tag, field, p, func(n *uint64) { (*codec)(m).unsigned(field, n) })
+}
+
+// values is a list of what has no fields.
+func values[T any](m *message, tag uint8, field string, p *[]T, each func(*T)) {
 	if m.has(tag, field, len(*p) > 0) {
-		c := (*codec)(m)
-		list(c, field, p, func(n *uint64) { c.unsigned(field, n) })
+		list((*codec)(m), field, p, each)
 		m.some(field, len(*p) > 0)
 	}
 }

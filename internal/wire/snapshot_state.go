@@ -271,8 +271,7 @@ func (m *message) owner(tag uint8, p **access.Owner) {
 }
 
 func (m *message) ownerFields(v *access.Owner) {
-	m.text(1, "principal", &v.Principal)
-	m.must("principal", v.Principal != "")
+	m.name(1, "principal", &v.Principal)
 	m.text(2, "group", &v.Group)
 }
 

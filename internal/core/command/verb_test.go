@@ -39,8 +39,8 @@ func TestEveryVerbHasARow(t *testing.T) {
 	}
 }
 
-// Who calls for something by hand is its actor in the journal, if nothing was proven. Who wanted a record is not: somebody
-// else writes it, as Terraform does when a person allowed it to.
+// Without a credential, the journal takes the author of a command for its actor. A record is different: whoever approved
+// it need not write it, as when a person lets Terraform replace a state.
 func TestWhoActs(t *testing.T) {
 	if n := NoteOf(&Drain{By: "ann"}); n.By != "ann" || n.Actor != "ann" {
 		t.Errorf("a drain is by %q, and %q acts", n.By, n.Actor)

@@ -299,13 +299,14 @@ func (t *turn) grantOrQueue(sp *space, c *Acquire, items []Item, claims []*Claim
 
 // blocked returns the first obstacle to granting all that is asked for now.
 func (t *turn) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) obstacle {
+	pools := poolsAmong(sp, claims)
 	for i, item := range items {
 		r, ok := sp.resources.Get(item.Resource)
 		if sp.isPart(item.Resource, uint32(item.Slots)) {
 			if !ok {
 				r = &Resource{Path: item.Resource}
 			}
-			if blocked := t.openUnits(sp, r, claims[i], poolsAmong(sp, claims), c.Priority); blocked.at != nil {
+			if blocked := t.openUnits(sp, r, claims[i], pools, c.Priority); blocked.at != nil {
 				return blocked
 			}
 			continue

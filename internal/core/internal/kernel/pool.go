@@ -82,10 +82,10 @@ func (sp *space) namesWith(c *SetUnits) int {
 	return n
 }
 
-// mayAskTogether refuses a request for units of several pools that has too many of them to look at, or may get too many
-// names for one answer. Pools may grow while somebody waits.
+// mayAskTogether refuses a request for units of several pools if there are too many units to look at, or too many names
+// for one answer. Waiters are judged again when their turn comes, because a pool may have grown since.
 func (sp *space) mayAskTogether(claims []*Claim) *leasehold.Error {
-	if poolsAmong(sp, claims) < 2 {
+	if len(claims) < 2 || poolsAmong(sp, claims) < 2 {
 		return nil
 	}
 	names, looks := 0, 0

@@ -371,7 +371,8 @@ func (t *turn) turnElsewhere(this wakeup, waiter *Claim) bool {
 // isPart reports whether a claim is on units of a pool, and not on all of it.
 func (sp *space) isPart(path string, slots uint32) bool { return slots != 0 && sp.pools.Has(path) }
 
-// turnInPool reports whether a waiter of a pool, and of so many pools in all, can have its units now, and picks them.
+// turnInPool reports whether a waiter can have its units of a pool now, and picks them. pools is how many pools it
+// waits for.
 func (t *turn) turnInPool(this wakeup, waiter *Claim, pools int) bool {
 	sp := this.space
 	r, ok := sp.resources.Get(waiter.Resource)
@@ -385,8 +386,8 @@ func (t *turn) turnInPool(this wakeup, waiter *Claim, pools int) bool {
 	return v.grant
 }
 
-// lineBefore returns the line of a pool's waiters while they come before somebody, who asks for units of so many pools
-// at once: no more is looked at for all of them than for one. Who comes behind more than that has to wait.
+// lineBefore returns the part of a pool's line that is ahead of a request. A request for units of several pools looks
+// at no more in all of them than it would in one, and waits if more than its share is ahead of it in any of them.
 func (l *look) lineBefore(sp *space, path string, pools int, still bool, before func(*Claim) bool) *line {
 	made := l.newLine(sp, path, still)
 	made.units.Share(pools)
@@ -395,7 +396,7 @@ func (l *look) lineBefore(sp *space, path string, pools int, still bool, before 
 		if c.Resource != path || made.units.Full() || !before(c) {
 			return false
 		}
-		if n++; n == maxLine/pools { // who asks is one, too
+		if n++; n == maxLine/pools { // the request itself counts
 			made.units.Stop()
 			return false
 		}
@@ -411,8 +412,8 @@ func (l *look) lineBefore(sp *space, path string, pools int, still bool, before 
 	return made
 }
 
-// openUnits picks units of a pool for somebody who does not wait yet, and asks for those of so many pools, or says why
-// it cannot have them.
+// openUnits picks units of a pool for a new request, or says why it cannot have them. pools is how many pools the
+// request asks for.
 func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, pools, priority int) obstacle {
 	t.work.take(t.poolCost(sp, r.Path))
 	if t.quarantined() || r.Claim != "" || priority == EarlyPriority {

@@ -25,7 +25,7 @@ func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
 		has, c.Slots)
 }
 
-// neverEnough says why a request cannot have what it asks for of a pool, even if everybody else leaves.
+// neverEnough says why a pool could not satisfy a request even if all its units were free.
 func (sp *space) neverEnough(path string, ask *pool.Ask, most int) string {
 	for _, name := range ask.Units {
 		if u := sp.pools.Get(path, name); u == nil || u.Removed {

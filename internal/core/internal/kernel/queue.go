@@ -268,10 +268,11 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 // haveTurn reports whether waiters are first in all their queues, and there is room for each.
 func (t *turn) haveTurn(this wakeup, together []*Claim) bool {
 	sp := this.space
+	pools := poolsAmong(sp, together)
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
 		if sp.isPart(c.Resource, c.Slots) {
-			if !t.turnInPool(this, c, poolsAmong(sp, together)) {
+			if !t.turnInPool(this, c, pools) {
 				return false
 			}
 			continue

@@ -129,8 +129,8 @@ func (l *look) allowCancel(c *CancelReservation) *leasehold.Error {
 	return NoReservation(c.ID).Err
 }
 
-// claimVerb is what it takes to claim a reservation. That of somebody else is unknown, and what is unknown is refused
-// when it is looked for.
+// claimVerb returns the right that claiming a reservation takes. A reservation that does not exist is refused later, by
+// whoever looks it up.
 func (s *State) claimVerb(c *Acquire) access.Verb {
 	if sp := s.space(c.Namespace); sp != nil {
 		if r := s.reservations.Find(Namespace{s, sp}, c.Reservation); r != nil {
@@ -152,10 +152,8 @@ func (l *look) mayShow(sp *space, path string) bool {
 	return l.permit == nil || l.permit.May(access.Read, sp.name, path, nil)
 }
 
-// How reservations are claimed. From its start on, a reservation keeps its slots until it is claimed; the claim
-// stands before everybody else in the queue. One that comes before the start waits behind everybody until then.
-
-// The places of claims of reservations in a queue, beyond the priorities that can be asked for.
+// The places that claims of reservations take in a queue, beyond the priorities that can be asked for: first, once the
+// reservation has begun, and last until then.
 const (
 	ReservedPriority = leasehold.MaxPriority + 1
 	EarlyPriority    = -leasehold.MaxPriority - 1
@@ -236,8 +234,8 @@ func ReservedText(r *reservation.Reservation) string {
 	return "reserved by " + r.Holder + because(r.Reason) + " from " + r.From.Text() + " to " + r.Until.Text()
 }
 
-// upcoming returns the next reservation of a resource that somebody has, other than its own; nil if none begins within
-// a day.
+// upcoming returns the next reservation that will be in the way of a lease, which its own is not; nil if none begins
+// within a day.
 func (l *look) upcoming(sp *space, c *Claim) *leasehold.Upcoming {
 	if l.totals.reservations == 0 || !l.mayShow(sp, c.Resource) {
 		return nil

@@ -16,19 +16,25 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// A snapshot of another node leaves a gap in the log, and maybe entries behind it that
-// never were committed. A start has to find its way.
-func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
+// emptyDisk returns a new data directory, and what writes to it.
+func emptyDisk(t *testing.T) (*Dir, *Disk) {
+	t.Helper()
 	dir, err := OpenDir(t.TempDir(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dir.Close()
+	t.Cleanup(func() { dir.Close() })
 	begun, err := recoverDir(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Disk{room: &room{dir: dir, slog: slog.New(slog.DiscardHandler)}, log: begun.Log, watch: newMetrics(nil)}
+	return dir, &Disk{room: &room{dir: dir, slog: slog.New(slog.DiscardHandler)}, log: begun.Log, watch: newMetrics(nil)}
+}
+
+// A snapshot of another node leaves a gap in the log, and maybe entries behind it that
+// never were committed. A start has to find its way.
+func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
+	dir, d := emptyDisk(t)
 	hard := func(term, commit uint64) *raftpb.HardState {
 		return &raftpb.HardState{Term: new(term), Vote: new(uint64(1)), Commit: new(commit)}
 	}
@@ -69,16 +75,7 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 // Entries that a snapshot of a later term replaced do not come back with a restart: a log whose end is of an earlier
 // term than its snapshot votes for who has less.
 func TestWhatASnapshotReplacedStaysGone(t *testing.T) {
-	dir, err := OpenDir(t.TempDir(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	begun, err := recoverDir(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &Disk{room: &room{dir: dir, slog: slog.New(slog.DiscardHandler)}, log: begun.Log, watch: newMetrics(nil)}
+	dir, d := emptyDisk(t)
 	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: 2, Term: 3, Roster: &replica.Roster{Cluster: "c"}, State: core.New()}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +99,8 @@ func TestWhatASnapshotReplacedStaysGone(t *testing.T) {
 		if err := log.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if found, err = recoverDir(dir, nil); err != nil {
+		found, err := recoverDir(dir, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		index, _ = found.Storage.LastIndex()

@@ -122,7 +122,7 @@ func (s *State) ownerOf(sp *space, id string) *access.Owner {
 	if owner := sp.claimOwner(id); owner != nil {
 		return owner
 	}
-	if ended, ok := sp.ended.Get(id); ok {
+	if ended, ok := sp.claims.Ended(id); ok {
 		return ended.Owner
 	}
 	return nil
@@ -134,7 +134,7 @@ func (v *view) PathOfClaim(namespace, id string) string {
 		if c, ok := sp.claims.Get(id); ok {
 			return c.Resource
 		}
-		if ended, ok := sp.ended.Get(id); ok {
+		if ended, ok := sp.claims.Ended(id); ok {
 			return ended.Resource
 		}
 	}

@@ -95,7 +95,7 @@ func (t *turn) unusedID(sp *space, item Item) *leasehold.Error {
 	if claim := t.touch(sp, item.ID); claim != nil {
 		return otherID(claim).Err
 	}
-	if _, ended := sp.ended.Get(item.ID); ended { // maybe just now
+	if _, ended := sp.claims.Ended(item.ID); ended { // maybe just now
 		return t.noClaim(sp, item.ID).Err
 	}
 	return nil

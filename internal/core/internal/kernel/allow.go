@@ -252,7 +252,7 @@ func (l *look) claimOwner(namespace, id string) (path string, owner *access.Owne
 		}
 		return c.Resource, sp.claimOwner(id), true
 	}
-	if ended, ok := sp.ended.Get(id); ok {
+	if ended, ok := sp.claims.Ended(id); ok {
 		return ended.Resource, ended.Owner, true
 	}
 	return "", nil, false

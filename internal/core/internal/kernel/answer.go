@@ -318,7 +318,7 @@ func refusal(err error) Answer {
 // the caller: one was its own lease, and it must stop; the other it may have misspelt.
 func (s *State) noClaim(sp *space, id string) Answer {
 	if sp != nil {
-		if ended, ok := sp.ended.Get(id); ok {
+		if ended, ok := sp.claims.Ended(id); ok {
 			return lostClaim(id, ended.Resource, ended.How)
 		}
 	}

@@ -65,7 +65,7 @@ func (t *turn) breakWaiter(sp *space, claim *Claim, c *Break) Answer {
 	terms.BreakBy, terms.BreakReason = c.By, c.Reason
 	gone.setTerms(terms)
 	t.finish(sp, &gone, end{how: leasehold.ByBreak, at: t.now})
-	ended, _ := sp.ended.Get(claim.ID)
+	ended, _ := sp.claims.Ended(claim.ID)
 	return t.brokenBefore(sp, ended)
 }
 
@@ -106,7 +106,7 @@ func (t *turn) endsBy(sp *space, c *Claim, at Time) {
 // breakAgain answers a break of an id that is gone: an earlier try may have ended it.
 func (s *State) breakAgain(sp *space, id string) Answer {
 	if sp != nil {
-		if ended, ok := sp.ended.Get(id); ok && ended.How == leasehold.ByBreak {
+		if ended, ok := sp.claims.Ended(id); ok && ended.How == leasehold.ByBreak {
 			return s.brokenBefore(sp, ended)
 		}
 	}
@@ -177,7 +177,7 @@ func (t *turn) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 		return meant, Answer{}
 	// The break that the caller retries has already happened.
 	case last != nil && last.Token == c.Token && last.How == leasehold.ByBreak:
-		if ended, ok := sp.ended.Get(last.ID); ok && t.sees(sp, last.ID, c.Resource) {
+		if ended, ok := sp.claims.Ended(last.ID); ok && t.sees(sp, last.ID, c.Resource) {
 			return nil, t.brokenBefore(sp, ended)
 		}
 	}

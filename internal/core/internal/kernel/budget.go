@@ -23,7 +23,7 @@ func (sp *space) uses(by orderBy) int {
 	case mostHistory:
 		return sp.historyBytes
 	case mostEndings, oldestEnding:
-		return sp.endings.Len()
+		return sp.endings.len()
 	}
 	return sp.answered.len()
 }
@@ -33,7 +33,7 @@ func (sp *space) uses(by orderBy) int {
 func (by orderBy) before(a, b *space) bool {
 	switch by {
 	case oldestEnding:
-		return a.firstEnding < b.firstEnding
+		return a.endings.front().order < b.endings.front().order
 	case oldestOutcome:
 		return a.answered.front().order < b.answered.front().order
 	}

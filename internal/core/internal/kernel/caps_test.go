@@ -486,9 +486,9 @@ func TestForgettingIsSpread(t *testing.T) {
 		apply(t, s, 0, &Release{Namespace: "default", ID: id})
 	}
 	sp := s.space("default")
-	for before := 1000; before > 0; before = sp.ended.Len() {
+	for before := 1000; before > 0; before = sp.claims.endedLen() {
 		apply(t, s, memory, &Tick{})
-		if forgot := before - sp.ended.Len(); forgot == 0 || forgot > 100 {
+		if forgot := before - sp.claims.endedLen(); forgot == 0 || forgot > 100 {
 			t.Fatalf("one entry forgot %d of %d ended ids", forgot, before)
 		}
 	}

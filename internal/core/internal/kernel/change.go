@@ -108,7 +108,7 @@ func (t *turn) changedAnswer(sp *space, c *Claim) Answer {
 // change may have replaced it.
 func (t *turn) changeAgain(sp *space, c *Change) Answer {
 	if sp != nil && c.NewID != "" {
-		if ended, ok := sp.ended.Get(c.ID); ok && ended.How == leasehold.IDChanged && ended.Next == c.NewID {
+		if ended, ok := sp.claims.Ended(c.ID); ok && ended.How == leasehold.IDChanged && ended.Next == c.NewID {
 			if claim := t.touch(sp, c.NewID); claim != nil {
 				return t.leaseAnswer(sp, claim)
 			}
@@ -121,7 +121,7 @@ func (t *turn) changeAgain(sp *space, c *Change) Answer {
 // used reports whether an id names something, or did lately.
 func (s *State) used(sp *space, id string) bool {
 	_, live := sp.claims.Get(id)
-	_, ended := sp.ended.Get(id)
+	_, ended := sp.claims.Ended(id)
 	return live || ended
 }
 
@@ -129,7 +129,8 @@ func (s *State) used(sp *space, id string) bool {
 // id is remembered with the new one, so that a retry of the change finds what it did, and a
 // late renewal under the old id learns that it was renamed.
 func (t *turn) rename(sp *space, from, to *Claim) {
-	owner := t.unlistClaim(sp, from)
+	owner := t.endClaim(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: t.now, Resource: from.Resource,
+		Holder: from.Holder, Token: from.Token, Next: to.ID})
 	sp.setClaimOwner(to.ID, owner)
 	if r := t.reservationOf(sp, to); r != nil && r.Lease == from.ID {
 		t.reservations.Claimed(t.in(sp), r.ID, to.ID)
@@ -137,8 +138,6 @@ func (t *turn) rename(sp *space, from, to *Claim) {
 	t.due.Set(from.timer, 0)
 	t.unbind(sp, from)
 	t.bind(sp, to)
-	t.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: t.now, Resource: from.Resource,
-		Holder: from.Holder, Token: from.Token, Next: to.ID, Owner: owner})
 }
 
 // replace puts one lease in the place of another on the resource: in the order of tokens, since

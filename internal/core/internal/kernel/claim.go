@@ -215,17 +215,6 @@ func (t *turn) put(sp *space, c *Claim) {
 	}
 }
 
-// unlistClaim takes a claim out of the table of claims, and returns whose it was.
-func (t *turn) unlistClaim(sp *space, c *Claim) *access.Owner {
-	if before, known := sp.claims.Delete(c.ID); known {
-		t.totals.claims--
-		t.countClaim(sp, before, nil)
-		sp.moveClaimEnd(before, nil)
-	}
-	owner, _ := sp.claimOwners.Delete(c.ID)
-	return owner
-}
-
 // dequeue takes a waiter out of the queues. c must be the waiter as it was put: the trees find
 // it by its priority and arrival, and a changed copy would not be found.
 func (t *turn) dequeue(sp *space, c *Claim) {

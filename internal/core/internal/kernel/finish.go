@@ -84,12 +84,10 @@ func (t *turn) remove(sp *space, c *Claim, how leasehold.How) {
 	if c.Waiting() {
 		t.work.take(leaveCost - EndCost)
 	}
-	owner := t.unlistClaim(sp, c)
 	t.due.Set(c.timer, 0)
 	t.reuse(c.timer)
 	t.unbind(sp, c)
-	t.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: t.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token,
-		Owner: owner})
+	t.endClaim(sp, &EndedClaim{ID: c.ID, How: how, At: t.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})
 }
 
 // leave takes a waiter out of the queue without a lease, and with it all that was wanted at the

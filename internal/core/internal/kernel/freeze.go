@@ -29,9 +29,8 @@ func (s *State) Freeze() *State {
 func (sp *space) freeze() *space {
 	f := *sp
 	f.places = [orders]int{} // it is in no ranking
-	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
-	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
-	f.endings = *sp.endings.Copy()
+	f.resources, f.claims, f.sessions = *sp.resources.Copy(), sp.claims.copy(), *sp.sessions.Copy()
+	f.endedSessions, f.outcomes = *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.sessionEnds = sp.records.Copy(), sp.sessionEnds.Copy()
 	f.claimEnds, f.mirrors = sp.claimEnds.Copy(), *sp.mirrors.Copy()

@@ -66,17 +66,16 @@ func (c *checker) totals(s *State) {
 		found.alarms += s.alarms.Count(sp.name)
 		reserved, _ := s.reservations.Count(sp.name)
 		found.reservations += reserved
-		found.endings, found.outcomes = found.endings+sp.endings.Len(), found.outcomes+sp.answered.len()
+		found.endings, found.outcomes = found.endings+sp.endings.len(), found.outcomes+sp.answered.len()
 		bytes := 0
 		for _, e := range sp.history.items {
 			bytes += weight(e)
 		}
 		c.that(bytes == sp.historyBytes, "%s: history has %d bytes, %d are counted", sp.name, bytes, sp.historyBytes)
 		found.historyBytes += bytes
-		ended := sp.ended.Len() + sp.endedSessions.Len()
-		c.that(ended == sp.endings.Len(), "%s: %d ids ended, %d are listed", sp.name, ended, sp.endings.Len())
-		first, _, _ := sp.endings.Min()
-		c.that(first == sp.firstEnding, "%s: the oldest ended id is %d, and not %d", sp.name, first, sp.firstEnding)
+		ended := sp.claims.endedLen() + sp.endedSessions.Len()
+		c.that(ended == sp.endings.len(), "%s: %d ids ended, %d are listed", sp.name, ended, sp.endings.len())
+		c.ids(sp)
 		for by := range orders {
 			if sp.uses(by) > 0 {
 				listed[by]++
@@ -146,6 +145,23 @@ func (c *checker) space(s *look, sp *space) {
 	c.history(sp)
 }
 
+// ids checks what is known of lease ids, and the order in which they are forgotten.
+func (c *checker) ids(sp *space) {
+	alive := 0
+	sp.claims.known.Scan(func(id string, k knownID) bool {
+		c.that((k.claim == nil) != (k.ended == nil), "%s/%s has ended and is alive, or neither", sp.name, id)
+		if k.claim != nil {
+			alive++
+		}
+		return true
+	})
+	c.that(alive == sp.claims.alive, "%s: there are %d claims, and %d are counted", sp.name, alive, sp.claims.alive)
+	for i := 1; i < sp.endings.len(); i++ {
+		c.that(sp.endings.at(i-1).order < sp.endings.at(i).order, "%s: ended id %d of the list comes after the next",
+			sp.name, i)
+	}
+}
+
 // claims checks leases and waiters, and counts them. Two leases with one token would be the
 // worst that can be found here: no guard could tell them apart.
 func (c *checker) claims(s *look, sp *space, n census) {
@@ -156,8 +172,6 @@ func (c *checker) claims(s *look, sp *space, n census) {
 			r = &Resource{}
 		}
 		c.that(id == claim.ID, "%s/%s is filed under %q", sp.name, claim.ID, id)
-		_, ended := sp.ended.Get(id)
-		c.that(!ended, "%s/%s has ended and is alive", sp.name, id)
 		foreign := claim.terms().Foreign
 		c.that(len(foreign) <= leasehold.MaxForeign, "%s/%s has the foreign id %q", sp.name, id, foreign)
 		if claim.Session != "" {

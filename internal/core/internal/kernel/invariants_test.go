@@ -63,7 +63,9 @@ func TestCheckFinds(t *testing.T) {
 	}{
 		{func(_ *State, sp *space) { sp.resources.Delete("scanner") }, `its resource "scanner" is unknown`},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.ID = "other" }) }, `other is filed under "a2"`},
-		{func(_ *State, sp *space) { sp.ended.Set("a2", &EndedClaim{ID: "a2"}) }, "a2 has ended and is alive"},
+		{func(_ *State, sp *space) { c, _ := sp.claims.Get("a2")
+			sp.claims.known.Set("a2", knownID{c, &EndedClaim{ID: "a2"}})
+		}, "a2 has ended and is alive"},
 		{func(_ *State, sp *space) { sp.sessions.Delete("s1") }, `bound to session "s1", which is not there`},
 		{func(_ *State, sp *space) { sp.bound.Delete(binding{"s1", "a1"}) }, "a1 would not end with its session"},
 		{func(_ *State, sp *space) { sp.bound.Set(binding{"s1", "a2"}) }, "1 claims have sessions, 2 bindings exist"},
@@ -94,8 +96,9 @@ func TestCheckFinds(t *testing.T) {
 		{func(s *State, _ *space) { s.totals.sessions++ }, "waiters:2 sessions:2"},
 		{func(s *State, _ *space) { s.totals.endings++ }, "endings:3"},
 		{func(s *State, _ *space) { s.totals.outcomes++ }, "outcomes:1"},
-		{func(_ *State, sp *space) { sp.firstEnding++ }, "the oldest ended id is 1, and not 2"},
-		{func(_ *State, sp *space) { sp.endings.PopMin() }, "2 ids ended, 1 are listed"},
+		{func(_ *State, sp *space) { sp.endings.front().order = 9 }, "ended id 1 of the list comes after the next"},
+		{func(_ *State, sp *space) { sp.endings.pop() }, "2 ids ended, 1 are listed"},
+		{func(_ *State, sp *space) { sp.claims.alive++ }, "there are 4 claims, and 5 are counted"},
 		{func(_ *State, sp *space) { sp.places[mostEndings] = 0 }, "in order 1, and the place 0"},
 		{func(_ *State, sp *space) { sp.places[mostHistory] = 2 }, "thinks it is at 2 of order 0"},
 		{func(s *State, _ *space) { s.rankings[oldestEnding] = nil }, "1 namespaces stand in order 3, which has 0"},

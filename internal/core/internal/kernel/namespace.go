@@ -70,7 +70,7 @@ func (n Namespace) Claim(id string) *Claim {
 
 // Ended returns what is remembered of a lease or waiter that ended; nil if nothing is.
 func (n Namespace) Ended(id string) *EndedClaim {
-	ended, _ := n.sp.ended.Get(id)
+	ended, _ := n.sp.claims.Ended(id)
 	return ended
 }
 

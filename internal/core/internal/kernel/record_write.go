@@ -232,7 +232,7 @@ func (t *turn) lostFence(sp *space, f Fence) *leasehold.Error {
 	if sp == nil {
 		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago", f.Lease, had).Err
 	}
-	ended, ok := sp.ended.Get(f.Lease)
+	ended, ok := sp.claims.Ended(f.Lease)
 	if !ok || !t.sees(sp, ended.ID, ended.Resource) || t.permit != nil && ended.Resource == "" {
 		return unknownFence(sp, f)
 	}

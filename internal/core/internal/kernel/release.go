@@ -38,7 +38,7 @@ func (s *State) wasReleased(sp *space, id string) bool {
 	if sp == nil {
 		return false
 	}
-	ended, ok := sp.ended.Get(id)
+	ended, ok := sp.claims.Ended(id)
 	return ok && (ended.How == leasehold.Released || ended.How == leasehold.Withdrawn)
 }
 
@@ -46,7 +46,7 @@ func (s *State) wasReleased(sp *space, id string) bool {
 // must not be granted when it comes. What ended otherwise needs no mark.
 func (t *turn) withdraw(c *Release) Answer {
 	if sp := t.space(c.Namespace); sp != nil {
-		if _, ended := sp.ended.Get(c.ID); ended {
+		if _, ended := sp.claims.Ended(c.ID); ended {
 			return t.noClaim(sp, c.ID)
 		}
 	}
@@ -59,7 +59,7 @@ func (t *turn) withdraw(c *Release) Answer {
 		// and the acquire is, for as long as it lasts.
 		return t.noClaim(nil, c.ID)
 	}
-	t.tombstone(sp, &EndedClaim{ID: c.ID, How: leasehold.Withdrawn, At: t.now, Owner: t.permit.Self()})
+	t.endClaim(sp, &EndedClaim{ID: c.ID, How: leasehold.Withdrawn, At: t.now, Owner: t.permit.Self()})
 	return Answer{}
 }
 

@@ -31,31 +31,39 @@ type EndedSession struct {
 	Owner *access.Owner
 }
 
+// An endingRef is one ended id in the order in which they are forgotten. The order spans all namespaces, since the
+// limit does.
 type endingRef struct {
 	id      string
-	session bool
 	at      Time
+	order   uint64
+	session bool
 }
 
-func (t *turn) tombstone(sp *space, e *EndedClaim) {
-	sp.ended.Set(e.ID, e)
-	t.pushEnding(sp, endingRef{e.ID, false, e.At})
+// endClaim replaces the claim of an id by how it ended, and returns whose it was.
+func (t *turn) endClaim(sp *space, e *EndedClaim) *access.Owner {
+	if before := sp.claims.End(e); before != nil {
+		t.totals.claims--
+		t.countClaim(sp, before, nil)
+		sp.moveClaimEnd(before, nil)
+		e.Owner, _ = sp.claimOwners.Delete(e.ID)
+	}
+	t.pushEnding(sp, endingRef{id: e.ID, at: e.At})
+	return e.Owner
 }
 
 func (t *turn) tombstoneSession(sp *space, e *EndedSession) {
 	sp.endedSessions.Set(e.ID, e)
-	t.pushEnding(sp, endingRef{e.ID, true, e.At})
+	t.pushEnding(sp, endingRef{id: e.ID, at: e.At, session: true})
 }
 
-// pushEnding adds an id to those that ended, as the newest. They are in a tree because there
-// can be a million: a slice of that size would have to be copied at once when it grows, and
-// everybody would wait.
+// pushEnding adds an id to those that ended, as the newest.
 func (t *turn) pushEnding(sp *space, ref endingRef) {
 	t.endingSeq++
-	sp.endings.Set(t.endingSeq, ref)
+	ref.order = t.endingSeq
+	sp.endings.push(ref)
 	t.totals.endings++
-	if sp.firstEnding == 0 {
-		sp.firstEnding = t.endingSeq
+	if sp.endings.len() == 1 {
 		t.ranked(sp, oldestEnding)
 	}
 	t.ranked(sp, mostEndings)
@@ -63,14 +71,13 @@ func (t *turn) pushEnding(sp *space, ref endingRef) {
 
 // forgetEnding forgets the oldest ended id of a namespace.
 func (t *turn) forgetEnding(sp *space) {
-	_, ref, _ := sp.endings.PopMin()
-	if ref.session {
+	if ref := sp.endings.front(); ref.session {
 		sp.endedSessions.Delete(ref.id)
 	} else {
-		sp.ended.Delete(ref.id)
+		sp.claims.forget(ref.id)
 	}
+	sp.endings.pop()
 	t.totals.endings--
-	sp.firstEnding, _, _ = sp.endings.Min()
 	t.ranked(sp, oldestEnding)
 	t.ranked(sp, mostEndings)
 }
@@ -106,8 +113,7 @@ func (s *State) mayForgetEnding() *space {
 	if sp == nil {
 		return nil
 	}
-	ref, _ := sp.endings.Get(sp.firstEnding)
-	return s.mayForget(sp, ref.at, s.totals.endings > maxEnded, mostEndings)
+	return s.mayForget(sp, sp.endings.front().at, s.totals.endings > maxEnded, mostEndings)
 }
 
 // mayForgetOutcome is mayForgetEnding for answers.

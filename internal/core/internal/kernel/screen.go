@@ -23,7 +23,7 @@ func (l *look) sees(sp *space, id, path string) bool {
 		return true
 	}
 	owner := sp.claimOwner(id)
-	if ended, ok := sp.ended.Get(id); ok {
+	if ended, ok := sp.claims.Ended(id); ok {
 		owner = ended.Owner
 	}
 	return l.permit.May(access.Read, sp.name, path, owner) || owner != nil && l.permit.Owns(owner)

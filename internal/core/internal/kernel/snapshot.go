@@ -124,7 +124,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 func (s *State) endingPieces(yield func(Piece) bool) bool {
 	var sources []func() (uint64, Piece, bool)
 	s.spaces.Scan(func(_ string, sp *space) bool {
-		if sp.endings.Len() > 0 {
+		if sp.endings.len() > 0 {
 			sources = append(sources, sp.endingPieces())
 		}
 		return true
@@ -135,18 +135,19 @@ func (s *State) endingPieces(yield func(Piece) bool) bool {
 // endingPieces returns the ended ids of a namespace one by one, each with its place in the
 // order of all.
 func (sp *space) endingPieces() func() (uint64, Piece, bool) {
-	at := sp.endings.Iter()
+	i := 0
 	return func() (uint64, Piece, bool) {
-		if !at.Next() {
+		if i == sp.endings.len() {
 			return 0, Piece{}, false
 		}
-		ref, piece := at.Value(), Piece{Space: sp.name}
+		ref, piece := sp.endings.at(i), Piece{Space: sp.name}
+		i++
 		if ref.session {
 			piece.Value, _ = sp.endedSessions.Get(ref.id)
 		} else {
-			piece.Value, _ = sp.ended.Get(ref.id)
+			piece.Value, _ = sp.claims.Ended(ref.id)
 		}
-		return at.Key(), piece, true
+		return ref.order, piece, true
 	}
 }
 
@@ -290,10 +291,10 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		return t.restoreRecordOwner(sp, v)
 	// The order of the pieces is the order of forgetting: tombstone counts it anew.
 	case *EndedClaim:
-		if _, twice := sp.ended.Get(v.ID); twice {
+		if sp.claims.find(v.ID) != (knownID{}) {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
 		}
-		t.tombstone(sp, v)
+		t.endClaim(sp, v)
 	case *EndedSession:
 		if _, twice := sp.endedSessions.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of session %q twice", v.ID)

@@ -118,7 +118,7 @@ func (v *view) StandsFor(namespace, path, id string) (holder string, other bool)
 	if c, ok := sp.claims.Get(id); ok && c.face() != nil && c.face().Path == path {
 		return c.Holder, c.standing()
 	}
-	if ended, ok := sp.ended.Get(id); ok && ended.Resource == path {
+	if ended, ok := sp.claims.Ended(id); ok && ended.Resource == path {
 		return ended.Holder, false
 	}
 	return "", false

@@ -94,7 +94,7 @@ type space struct {
 	arrivals uint64 // orders the queues
 
 	resources btree.Map[string, *Resource]
-	claims    btree.Map[string, *Claim]
+	claims    ids
 	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource, then priority, then arrival
 	sessions  btree.Map[string, *Session]
 	bound     *btree.BTreeG[binding] // what each session would take with it
@@ -123,15 +123,13 @@ type space struct {
 	// a cluster where nobody is asked for a proof they cost nothing.
 	claimOwners, recordOwners btree.Map[string, *access.Owner]
 
-	ended         btree.Map[string, *EndedClaim]
 	endedSessions btree.Map[string, *EndedSession]
 	outcomes      btree.Map[string, *Outcome]
 
 	chores btree.Map[string, *Chore] // what was put off, by what it is about
 
-	endings     btree.Map[uint64, endingRef] // ended ids, oldest first
-	firstEnding uint64                       // the oldest of them; 0: there is none
-	answered    fifo[outcomeRef]             // answered requests outside sessions, oldest first
+	endings  longFifo[endingRef] // ended ids, oldest first
+	answered fifo[outcomeRef]    // answered requests outside sessions, oldest first
 
 	history      fifo[*leasehold.Event]
 	historyBytes int

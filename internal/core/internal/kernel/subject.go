@@ -117,7 +117,7 @@ func (k Turn) Release(c *Claim, session, outcome string) {
 func (k Turn) Remember(id string, said uint64) {
 	ended := *k.Ended(id)
 	ended.Said = said
-	k.sp.ended.Set(id, &ended)
+	k.sp.claims.End(&ended)
 }
 
 // Tasks returns how many there are in all namespaces, and CountTasks changes that.

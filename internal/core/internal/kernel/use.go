@@ -109,7 +109,7 @@ func (s *State) strangers(sp *space, r *Resource, u *pool.Unit, all []UnitProces
 		adopted = pool.Adopted(claim.terms().Labels)
 	}
 	for _, p := range all {
-		ended, past := sp.ended.Get(p.Lease)
+		ended, past := sp.claims.Ended(p.Lease)
 		switch {
 		case p.Lease != "" && p.Lease == lease, slices.Contains(adopted, p.PID):
 		case past && time.Duration(s.now-ended.At) <= leavesWithin:

@@ -37,7 +37,7 @@ func (s *State) vacant(sp *space) bool {
 	return (sp.changed == 0 || sp.changed.Add(memory) <= s.now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 &&
 		sp.records.Empty() &&
 		sp.definitions.Len() == 0 && (s.totals.alarms == 0 || s.alarms.Count(sp.name) == 0) &&
-		sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
+		sp.endings.len() == 0 && sp.outcomes.Len() == 0 &&
 		sp.chores.Len() == 0 && sp.pools.Len() == 0 && s.plansNothing(sp)
 }
 

@@ -348,7 +348,7 @@ func (v *view) Namespaces() []string { return v.s.spaces.Keys() }
 // Ended returns how an id ended; zero if it did not, or too long ago.
 func (v *view) Ended(namespace, id string) leasehold.How {
 	if sp := v.s.space(namespace); sp != nil {
-		if ended, ok := sp.ended.Get(id); ok {
+		if ended, ok := sp.claims.Ended(id); ok {
 			return ended.How
 		}
 	}
@@ -363,7 +363,7 @@ func (v *view) EndedAs(namespace, id string) (last string, how leasehold.How) {
 		return id, 0
 	}
 	for range maxReadWork {
-		ended, ok := sp.ended.Get(id)
+		ended, ok := sp.claims.Ended(id)
 		if !ok {
 			return id, 0
 		}

@@ -198,7 +198,7 @@ func (t *turn) put(sp *space, c *Claim) {
 		c.timer = t.claimTimer(sp, c.ID)
 	}
 	t.due.Set(c.timer, c.next())
-	before, known := sp.claims.Set(c.ID, c)
+	before, known := sp.claims.Set(c)
 	if !known {
 		t.totals.claims++
 	}

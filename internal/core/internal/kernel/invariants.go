@@ -148,13 +148,18 @@ func (c *checker) space(s *look, sp *space) {
 // ids checks what is known of lease ids, and the order in which they are forgotten.
 func (c *checker) ids(sp *space) {
 	alive := 0
-	sp.claims.known.Scan(func(id string, k knownID) bool {
-		c.that((k.claim == nil) != (k.ended == nil), "%s/%s has ended and is alive, or neither", sp.name, id)
+	sp.claims.known.Scan(func(_ uint64, k knownID) bool {
+		c.that((k.claim == nil) != (k.ended == nil), "%s/%s has ended and is alive, or neither", sp.name, k.id())
+		found, _ := sp.claims.find(k.id())
+		c.that(found == k, "%s/%s is not found by its id", sp.name, k.id())
 		if k.claim != nil {
 			alive++
 		}
 		return true
 	})
+	written := 0
+	sp.claimPieces(func(Piece) bool { written++; return true })
+	c.that(written == alive, "%s: there are %d claims, and %d are in a snapshot", sp.name, alive, written)
 	c.that(alive == sp.claims.alive, "%s: there are %d claims, and %d are counted", sp.name, alive, sp.claims.alive)
 	for i := 1; i < sp.endings.len(); i++ {
 		c.that(sp.endings.at(i-1).order < sp.endings.at(i).order, "%s: ended id %d of the list comes after the next",
@@ -171,7 +176,6 @@ func (c *checker) claims(s *look, sp *space, n census) {
 		if c.that(ok, "%s/%s: its resource %q is unknown", sp.name, id, claim.Resource); !ok {
 			r = &Resource{}
 		}
-		c.that(id == claim.ID, "%s/%s is filed under %q", sp.name, claim.ID, id)
 		foreign := claim.terms().Foreign
 		c.that(len(foreign) <= leasehold.MaxForeign, "%s/%s has the foreign id %q", sp.name, id, foreign)
 		if claim.Session != "" {

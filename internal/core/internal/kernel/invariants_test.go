@@ -49,7 +49,7 @@ func TestCheckFinds(t *testing.T) {
 		c, _ := sp.claims.Get(id)
 		damaged := *c
 		change(&damaged)
-		sp.claims.Set(id, &damaged)
+		sp.claims.Set(&damaged)
 	}
 	resource := func(sp *space, path string, change func(r *Resource)) {
 		r, _ := sp.resources.Get(path)
@@ -62,9 +62,10 @@ func TestCheckFinds(t *testing.T) {
 		says   string
 	}{
 		{func(_ *State, sp *space) { sp.resources.Delete("scanner") }, `its resource "scanner" is unknown`},
-		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.ID = "other" }) }, `other is filed under "a2"`},
-		{func(_ *State, sp *space) { c, _ := sp.claims.Get("a2")
-			sp.claims.known.Set("a2", knownID{c, &EndedClaim{ID: "a2"}})
+		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.ID = "other" }) }, `other is held, but "scanner" is held by "a2"`},
+		{func(_ *State, sp *space) {
+			c, _ := sp.claims.Get("a2")
+			sp.claims.put("a2", knownID{c, &EndedClaim{ID: "a2"}})
 		}, "a2 has ended and is alive"},
 		{func(_ *State, sp *space) { sp.sessions.Delete("s1") }, `bound to session "s1", which is not there`},
 		{func(_ *State, sp *space) { sp.bound.Delete(binding{"s1", "a1"}) }, "a1 would not end with its session"},
@@ -157,7 +158,7 @@ func TestCheckFindsShares(t *testing.T) {
 		damaged, inner := *c, *c.Wait
 		change(&inner)
 		damaged.Wait = &inner
-		sp.claims.Set(id, &damaged)
+		sp.claims.Set(&damaged)
 	}
 	for _, test := range []struct {
 		damage func(s *State, sp *space)

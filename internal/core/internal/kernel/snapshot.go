@@ -98,8 +98,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 				s.reservations.Pieces(name, func(v any) bool { return yield(Piece{name, v}) })
 		}
 		if more {
-			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
-			more = more && sp.claimOwnerPieces(yield) && sp.mirrorPieces(yield)
+			more = sp.claimPieces(yield) && sp.claimOwnerPieces(yield) && sp.mirrorPieces(yield)
 		}
 		if more {
 			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) }) &&
@@ -115,6 +114,21 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		return more
 	})
+	return more
+}
+
+// claimPieces writes the leases of each resource in turn, and then those who wait, in the order of the queues. A
+// resource that was just read from a snapshot may name a lease that was not in it.
+func (sp *space) claimPieces(yield func(Piece) bool) (more bool) {
+	more = true
+	one := func(c *Claim) bool {
+		more = c == nil || yield(Piece{sp.name, c})
+		return more
+	}
+	sp.resources.Scan(func(_ string, r *Resource) bool { sp.holders(r, one); return more })
+	if more {
+		sp.queue.Scan(one)
+	}
 	return more
 }
 
@@ -291,7 +305,7 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		return t.restoreRecordOwner(sp, v)
 	// The order of the pieces is the order of forgetting: tombstone counts it anew.
 	case *EndedClaim:
-		if sp.claims.find(v.ID) != (knownID{}) {
+		if k, _ := sp.claims.find(v.ID); k != (knownID{}) {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
 		}
 		t.endClaim(sp, v)

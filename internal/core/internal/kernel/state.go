@@ -161,7 +161,7 @@ type sessionEnd struct {
 
 func (s *State) newSpace(name string) *space {
 	return &space{
-		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
+		name: name, claims: newIDs(), queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
 		pools: pool.NewTable(),
 		kinds: newKinds(),

@@ -312,11 +312,11 @@ func (t *turn) blocked(sp *space, c *Acquire, items []Item, claims []*Claim) obs
 			continue
 		}
 		if !ok {
-			if r = (&Resource{Path: item.Resource}); t.quarantined() {
-				return obstacle{at: r}
+			// Nobody knows it, and mostly it is free: only an obstacle has to be kept.
+			if unknown := (Resource{Path: item.Resource}); !t.open(sp, &unknown, item, c.Priority) {
+				return obstacle{at: &Resource{Path: item.Resource}}
 			}
-		}
-		if !t.open(sp, r, item, c.Priority) {
+		} else if !t.open(sp, r, item, c.Priority) {
 			return obstacle{at: r}
 		}
 		if other := t.newcomerOverlaps(sp, claims[i], c.Priority); other != nil {

@@ -28,9 +28,8 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	}
 	t.remove(sp, c, how)
 	r, _ := sp.resources.Get(c.Resource)
-	free := *r
-	kept := &afterEnd{more: r.more()} // one piece of memory for what is kept together
-	more, last := &kept.more, &kept.last
+	kept := &afterEnd{free: *r, more: r.more()}
+	free, more, last := &kept.free, &kept.more, &kept.last
 	rest, rests := t.ending(last, sp, c, how, at)
 	more.Last = last
 	// Whether this end is unusual is judged by what was learned before it.
@@ -39,7 +38,7 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	more.Usual = &kept.usual
 	t.learnKind(sp, c, how, at)
 	hold := t.hold(sp, c, at) // before its units forget what was counted
-	t.vacate(sp, &free, more, c)
+	t.vacate(sp, free, more, c)
 	more.Rests = more.resting(t.now)
 	if rests {
 		more.Rests = merged(append(more.Rests, rest))
@@ -63,15 +62,16 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	}
 	// The resource is stored, and the end is in history, before the queue is woken: the next
 	// grant must find the resource free, and its event must come after this one.
-	t.setResource(sp, &free)
+	t.setResource(sp, free)
 	t.unclaim(sp, c, how)
 	if free.Waiting > 0 || sp.tasks.Get(c.Resource) != nil || pattern.In(c.Resource) {
 		t.wakeQueue(sp, c.Resource)
 	}
 }
 
-// An afterEnd is what a resource keeps of a lease that ended.
+// An afterEnd is a resource and what it keeps of a lease that ended, in one piece of memory.
 type afterEnd struct {
+	free  Resource
 	more  More
 	usual usage.Usual
 	last  Ending

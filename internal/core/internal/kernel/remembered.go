@@ -145,9 +145,9 @@ func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *s
 func (t *turn) forgetIdle() {
 	_, oldest, _ := t.idle.PopMin()
 	sp := t.space(oldest.namespace)
-	r, _ := sp.resources.Get(oldest.path)
+	r, _ := sp.resources.Delete(oldest.path) // mostly for good: the longest idle one is searched for once
 	if more := r.more(); len(more.resting(t.now)) == 0 && r.timer == nil {
-		t.dropResource(sp, r)
+		t.dropped(sp, r)
 		return
 	}
 	resting := *r

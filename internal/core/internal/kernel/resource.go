@@ -125,6 +125,11 @@ func (t *turn) setResource(sp *space, r *Resource) {
 // dropResource forgets a resource that nobody has or wants.
 func (t *turn) dropResource(sp *space, r *Resource) {
 	sp.resources.Delete(r.Path)
+	t.dropped(sp, r)
+}
+
+// dropped takes a resource that is no longer stored out of what else knows it.
+func (t *turn) dropped(sp *space, r *Resource) {
 	if r.timer != nil { // of a rest that is over
 		t.due.Set(r.timer, 0)
 	}

@@ -37,8 +37,11 @@ type turn struct {
 	asker     *access.Asker // who asks for it; nil: nobody was proven to
 	unsettled bool          // it looked at something of which not all that is over was collected
 	faced     int           // leases and waiters that become records by it, as resources are mirrored
+	*lists
+}
 
-	// Their memory is used again.
+// The lists of a turn. Their memory is used again by the next one.
+type lists struct {
 	asked    []*Claim    // what it asks for
 	reserved []string    // paths that it puts
 	picked   []picked    // units, by what it grants
@@ -50,13 +53,11 @@ type turn struct {
 
 // begin returns the turn of the next command, or of what an entry does beside its commands.
 func (s *State) begin() *turn {
-	t := &s.hand
-	*t = turn{
-		look: look{State: s, work: &s.last.budget}, entry: &s.last,
-		asked: t.asked, reserved: t.reserved[:0], picked: t.picked[:0], lasts: t.lasts[:0],
-		woken: t.woken[:0], unshown: t.unshown[:0], room: t.room,
-	}
-	return t
+	l := &s.lists
+	l.reserved, l.picked = l.reserved[:0], l.picked[:0]
+	l.lasts, l.woken, l.unshown = l.lasts[:0], l.woken[:0], l.unshown[:0]
+	s.hand = turn{look: look{State: s, work: &s.last.budget}, entry: &s.last, lists: l}
+	return &s.hand
 }
 
 // reader returns a look for those who only read, on a budget of their own.

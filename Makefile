@@ -14,12 +14,13 @@ MINUTES  ?= 3
 SEED     ?= 0
 FAULTS   ?=
 RUNS     ?= 3
+ONLY     ?=
 
 # What is tested without the race detector. The first start no goroutines that it could watch, and
 # hold no locks, which internal/arch checks; without it there is time for ten times as many random
 # logs and runs, and memory can be measured. The others test what other processes do, and their
 # drivers would compile for minutes.
-PLAIN := '/internal/(core(/(internal/kernel|pool|record|reservation|timeline|usage))?|wire|sim|trace|pattern|calendar|arch|engine/replica)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
+PLAIN := '/internal/(core(/(internal/kernel|pool|record|reservation|timeline|usage))?|wire|sim(/mutants)?|trace|pattern|calendar|arch|engine/replica)$$|/test/(fence|compat/(azure|consul|python|redis))$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
 # start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it
@@ -182,6 +183,9 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
 	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn|TestRestores|TestVersions' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
+mutants: ## every mistake on purpose, in a table of who finds it and how fast; ONLY has names, separated by commas
+	@$(GO) test -count 1 -v -timeout 0 -run TestMutantsAreFound ./internal/sim/mutants -only '$(ONLY)'
+
 trace: ## replay two weeks of jobs with fixed and learned TTLs: the table and the plot of docs/pools.md
 	@$(GO) test -count 1 -v -timeout 30m -run TestLearnedTTLs ./internal/trace -write $(CURDIR)/docs/images/learned-ttls.svg
 
@@ -204,4 +208,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build web gpu run stores bench-stores test test-all soak check format tidy deps peers compat fuzz sim trace chaos bench bench-quick bench-go load clean
+.PHONY: help build web gpu run stores bench-stores test test-all soak check format tidy deps peers compat fuzz sim mutants trace chaos bench bench-quick bench-go load clean

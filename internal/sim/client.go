@@ -21,20 +21,6 @@ const (
 	pools     = 2
 )
 
-// Holder lists mistakes on the side of the holder, or of the door in front of it. The tests
-// plant each of them to see that it is noticed.
-type Holder struct {
-	CountsFromReply bool // counts what is left from when the answer came
-	CountsFromRetry bool // counts the answer to a first try from when the second was sent
-	LateDisconnect  bool // releases an id that the client proposed when a connection is lost
-	NoGuard         bool // counts all of what is left, as if every clock were right
-	IgnoresCount    bool // extends a hold by a renewal of its session, whatever others did to it
-	EncodesAbove    bool // sends what the cluster's level does not have yet
-	AsksFirst       bool // asks the server to take back what it still believes in
-	StoppedClock    bool // counts by a clock that stops while the machine sleeps
-	ResumesUnasked  bool // lets a watch go on at another server, by what that one happens to have
-}
-
 // An attempt is one command, sent once.
 type attempt struct {
 	epoch     int
@@ -106,9 +92,6 @@ func (c *client) sleep(d time.Duration) {
 	w.tell("%s sleeps for %v", c.name, d)
 	c.asleep = w.now + d
 	c.slept += d
-	if w.Holder.StoppedClock && c.grip != nil && c.grip.believes() {
-		c.grip.until += d
-	}
 }
 
 // think decides what to do next.

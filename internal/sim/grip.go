@@ -70,12 +70,6 @@ func (g *grip) ask() {
 			g.withdraw() // its caller no longer wants it
 			return
 		}
-		if w.Holder.LateDisconnect {
-			w.after(w.upTo(3*time.Second), func() {
-				c.call(&core.Release{Namespace: g.at.space, ID: g.id},
-					reaction{})
-			})
-		}
 		g.ask()
 	}})
 }
@@ -155,18 +149,7 @@ func ends(l *leasehold.Lease) bool { return l.HoldLimit != 0 || l.State == lease
 // late: somebody else may have been granted the resource since.
 func (g *grip) learn(a *attempt, remaining time.Duration) {
 	w, from := g.client.world, a.sent
-	switch {
-	case w.Holder.CountsFromReply:
-		from = w.now
-	case w.Holder.CountsFromRetry:
-		from = max(from, g.asked)
-	case w.Holder.StoppedClock:
-		from += g.client.slept - a.slept
-	}
 	left := remaining - remaining/100
-	if w.Holder.NoGuard {
-		left = remaining
-	}
 	until := from + real(left, g.client.rate)
 	if until <= g.until || until <= w.now || g.until != 0 && g.until <= w.now {
 		return
@@ -242,7 +225,7 @@ func (g *grip) renewBy(command core.Command) {
 			g.floor, g.count = max(g.floor, answer.Lease.Floor), answer.Lease.Interventions
 			g.limited = g.limited || ends(answer.Lease)
 			g.learn(a, answer.Lease.Remaining)
-		case answer.Session != nil && (answer.Session.Interventions != g.count && !w.Holder.IgnoresCount || g.limited):
+		case answer.Session != nil && (answer.Session.Interventions != g.count || g.limited):
 			// Somebody did something, maybe to this very lease, or it ends before its session:
 			// only a command about it tells.
 			g.renewBy(&core.Renew{Namespace: g.at.space, ID: g.id})
@@ -269,10 +252,8 @@ func (g *grip) renewBy(command core.Command) {
 func (g *grip) giveBack() {
 	c, w := g.client, g.client.world
 	c.publish(g.at.space)
-	if !w.Holder.AsksFirst {
-		g.held = false
-		g.drop()
-	}
+	g.held = false
+	g.drop()
 	if g.subject != nil && g.subject.end() {
 		return
 	}

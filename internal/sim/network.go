@@ -201,7 +201,6 @@ func (s *server) receiveState(index uint64, file file) (*core.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	state.Plant(s.world.Core)
 	s.disk.files[index] = file
 	s.world.truth.hashed(s, index, summary.Checksum)
 	s.world.truth.rostered(s, index, file.roster)

@@ -123,7 +123,6 @@ func (w *World) load(s *server, b *backup) bool {
 		w.violated("a backup cannot be read: %v", err)
 		return false
 	}
-	state.Plant(w.Core)
 	// The operator knows the largest token or revision that anybody saw: the same backup may
 	// have been restored before.
 	above := uint64(0)

@@ -69,7 +69,6 @@ func (s *server) start() {
 		s.world.violated("server %d cannot start: %v", s.id, err)
 		return
 	}
-	found.state.Plant(s.world.Core)
 	s.life++
 	s.doomed, s.paused, s.held, s.serving, s.sums = false, false, nil, false, map[uint64]string{}
 	s.world.tell("start %d at %d", s.id, found.applied)
@@ -85,9 +84,7 @@ func (s *server) start() {
 		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: s.feed,
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
 		Watch:  func(a replica.Applied) { s.world.truth.applied(s, a) },
-		Levels: s.levels, Complete: s.world.complete, Planted: s.world.Planted,
-		// Mistakes are looked for without comparisons: a server that waits for one hides some.
-		Compare: s.world.Planted == 0 && s.world.Core == 0, Summed: s.summed,
+		Levels: s.levels, Complete: s.world.complete, Compare: !s.world.Uncompared, Summed: s.summed,
 	}
 	var node *replica.Node
 	if !s.guarded(func() { node, err = replica.New(c) }) {

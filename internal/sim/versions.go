@@ -47,7 +47,7 @@ func needs(c core.Command) core.Level {
 
 // publish puts news, if the cluster that the client knows has any.
 func (c *client) publish(namespace string) {
-	if c.world.Versions.Every == 0 || c.level < after.Newest && !c.world.Holder.EncodesAbove {
+	if c.world.Versions.Every == 0 || c.level < after.Newest {
 		return
 	}
 	c.world.count("news")

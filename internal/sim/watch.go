@@ -60,11 +60,6 @@ func (x *watcher) connect(to *server) {
 		w.count("watches resumed")
 		x.at, x.life = to, life
 	}
-	if w.Holder.ResumesUnasked {
-		history, _, _ := to.feed.History(x.space)
-		begin(history.Revision)
-		return
-	}
 	var now leasehold.Revision
 	to.deliver(x.name, replica.Reads{{
 		Read: func(v core.View) { now = v.History(x.space).Revision },

@@ -45,9 +45,8 @@ type Config struct {
 	Visits time.Duration
 	Trace  io.Writer // nil: none is written
 
-	Planted replica.Mistake // of the server; 0: none
-	Core    core.Mistake    // mistakes of its state machine
-	Holder  Holder          // mistakes of a holder
+	// Uncompared servers do not compare their states with each other: one that waits for that hides some mistakes.
+	Uncompared bool
 }
 
 // Strict is what is promised only while nothing is wrong but a server that is down.

@@ -34,10 +34,6 @@ func (st *Store) ScanLarges(see func(leasehold.Large) bool) {
 	})
 }
 
-// FreeNamed makes the store free a large value when the first of those who name it gives it up.
-// It is a mistake, for the simulator to find.
-func (st *Store) FreeNamed() { st.freesNamed = true }
-
 // name counts one more who names a large value, which may be nil.
 func (st *Store) name(large *leasehold.Large) {
 	if large == nil {
@@ -59,7 +55,7 @@ func (st *Store) unname(large *leasehold.Large) {
 		return
 	}
 	n, _ := st.larges.Get(string(large.SHA256[:]))
-	if n.count--; n.count > 0 && !st.freesNamed {
+	if n.count--; n.count > 0 {
 		st.larges.Set(string(large.SHA256[:]), n)
 		return
 	}

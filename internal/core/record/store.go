@@ -19,8 +19,6 @@ type Store struct {
 	largeBytes int64                     // of all of them
 	named      []leasehold.Large
 	freed      []leasehold.Large
-
-	freesNamed bool // as FreeNamed says
 }
 
 // A Write is the new content of a record.

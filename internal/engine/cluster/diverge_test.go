@@ -52,12 +52,18 @@ func TestCompareSums(t *testing.T) {
 	}
 }
 
-// spoil lets a server make something else of the log from now on: that of an even id does.
+// spoil changes the state of a server of an even id alone: it puts a record there that is in nobody's log.
 func (s *site) spoil() *Engine {
 	s.t.Helper()
 	for _, e := range s.engines {
 		if e.id%2 == 0 {
-			if err := e.inspect(s.t.Context(), func(n *replica.Node) { n.Plant(replica.AppliesDifferently) }); err != nil {
+			if err := e.inspect(s.t.Context(), func(n *replica.Node) {
+				state := n.State()
+				_, err := state.Apply(state.Now(), state.Wall(), []core.Command{&core.PutRecord{Namespace: "default", Path: "odd"}})
+				if err != nil {
+					s.t.Error(err)
+				}
+			}); err != nil {
 				s.t.Fatal(err)
 			}
 			return e

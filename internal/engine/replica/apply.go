@@ -23,10 +23,7 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 		if e.GetIndex() <= n.applied {
 			continue
 		}
-		if n.plants(StaleSnapshot) {
-			n.mistaken.stale = n.state.Freeze()
-		}
-		if e.GetTerm() > n.term && !n.plants(NeverAnswers) {
+		if e.GetTerm() > n.term {
 			n.superseded(e.GetTerm())
 		}
 		answers, err := n.applyOne(e)
@@ -55,7 +52,7 @@ func (n *Node) superseded(term uint64) {
 	}
 	for _, index := range slices.Sorted(maps.Keys(n.relays.placed)) {
 		n.relays.placed[index] = slices.DeleteFunc(n.relays.placed[index], func(r *relayed) bool {
-			over := r.place.Term < term && !r.anyTerm
+			over := r.place.Term < term
 			if over {
 				r.call.Answer(core.Answer{}, gone)
 			}
@@ -100,7 +97,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if entry.Term != e.GetTerm() && !n.plants(ForwardStamped) {
+	if entry.Term != e.GetTerm() {
 		n.watch(e, entry, core.Result{}, true)
 		// Stamped by a leader that was deposed before the entry was committed: its time is not
 		// this term's time. Every node skips it by the same rule, so nothing in it happens
@@ -114,9 +111,6 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	// counted from when the entry arrived, which is after it was stamped.
 	if arrived, ok := n.lead.arrivals[e.GetIndex()]; ok {
 		n.lead.received = arrived
-	}
-	if n.plants(AppliesDifferently) && n.id%2 == 0 {
-		entry.Wall++
 	}
 	before, history := n.state.Policy(), n.state.HistoryBytes()
 	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.From)

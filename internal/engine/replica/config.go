@@ -61,8 +61,6 @@ type Config struct {
 	Complete func(id uint64) bool
 	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
 	Watch func(Applied)
-	// Planted is a mistake that the simulator must find; 0: none.
-	Planted Mistake
 }
 
 // Applied is what one entry of the log came to.

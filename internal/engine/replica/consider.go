@@ -132,9 +132,6 @@ func (n *Node) mayPromote(m Member) error {
 // values that the state names. The vote of one that is behind would raise the majority that is
 // needed, and the member could not help to reach it.
 func (n *Node) caughtUp(id uint64) bool {
-	if n.plants(PromoteEarly) {
-		return true
-	}
 	status := n.raft.Status()
 	p, ok := status.Progress[id]
 	return ok && p.State == tracker.StateReplicate && p.Match+PromoteLag >= status.HardState.GetCommit() &&
@@ -182,7 +179,7 @@ func (n *Node) mayRemove(m Member) error {
 	case there <= others/2:
 		return engine.Refused("without server %s, only %d of %d servers with a vote could be reached, and that is no "+
 			"majority: bring others back first, or add one", m.Name, there, others)
-	case m.ID == n.id && !n.plants(KeepsLead):
+	case m.ID == n.id:
 		// Once removed it stops, and could be the only one to know that the removal is
 		// committed.
 		n.giveLead(0)

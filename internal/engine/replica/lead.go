@@ -64,7 +64,6 @@ func (n *Node) follow(s *raft.SoftState) {
 	}
 	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving, n.lead.givingTo = leader, false, false, false, 0
 	n.lead.term, n.proof.asked, n.proof.pause = n.hard.GetTerm(), 0, 0
-	n.elected()
 	n.ticking = false
 	if n.unplaced != nil {
 		// Raft took it for a term that is over, and gave it no place: it is in no log.
@@ -132,14 +131,7 @@ func (n *Node) leadAgain() {
 // holders.
 func (n *Node) resumeTime(mono time.Duration) core.Time {
 	last := max(n.state.Now(), 1)
-	if n.plants(StampGoesBack) {
-		last = n.mistaken.began
-	}
-	if at, planted := n.mistakenTime(last, mono); planted {
-		return at
-	}
-	if lead := n.state.Lead(); lead.Node == n.id && lead.Boot != "" &&
-		(lead.Boot == n.clock.Boot() || n.plants(AnyBoot)) {
+	if lead := n.state.Lead(); lead.Node == n.id && lead.Boot != "" && lead.Boot == n.clock.Boot() {
 		// Nobody has led since, and this machine has not booted since: the clock that stamped
 		// the last entry is the one at hand, so the time while this process was away counts
 		// too, and a restart prolongs no lease.

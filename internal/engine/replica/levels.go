@@ -73,9 +73,6 @@ func (n *Node) considerRaise(c Change) (Change, bool, error) {
 	}
 	c.Member = Member{ID: n.id}
 	missing := n.roster.without(c.Level)
-	if n.plants(RaiseUnready) {
-		missing = nil
-	}
 	switch {
 	case c.Level > n.levels().Newest:
 		return c, false, engine.Refused("level %d is unknown here: this server knows %v", c.Level, n.levels())

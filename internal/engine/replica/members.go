@@ -84,9 +84,6 @@ func (n *Node) Standing(id uint64) Standing {
 
 // Admit returns an error if a server that sends something is not the one that it claims to be.
 func (n *Node) Admit(id uint64, dir string) error {
-	if m, ok := n.roster.Member(id); ok && n.plants(AdmitAnyDir) {
-		dir = m.Dir
-	}
 	return n.roster.Admit(id, dir)
 }
 
@@ -215,10 +212,6 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 		n.changes.placed = 0
 	}
 	next, err := n.roster.with(c, e.GetIndex())
-	if n.plants(RaiseUnready) && c.Kind == Raise {
-		ready := *n.roster
-		ready.Level, next, err = c.Level, &ready, nil
-	}
 	if err != nil {
 		n.log.Warn("a change of the members does not fit, and nothing is done", "change", c.Kind, "server", c.Member.ID)
 		if n.config.Watch != nil {
@@ -228,15 +221,7 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 		n.changed(ours, err)
 		return nil
 	}
-	if n.plants(LearnerVotes) && c.Kind == Add {
-		cc.Type = raftpb.ConfChangeAddNode.Enum()
-	}
-	if n.plants(ReuseID) && c.Kind == Remove {
-		next.Next = min(next.Next, c.Member.ID)
-	}
-	if !n.plants(RemovedVotes) || c.Kind != Remove {
-		n.members = n.raft.ApplyConfChange(&cc)
-	}
+	n.members = n.raft.ApplyConfChange(&cc)
 	news := e.GetIndex() > n.known
 	if c.Kind == Raise {
 		if err := n.raise(c.Level, news); err != nil {
@@ -260,7 +245,7 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 			Votes: n.members})
 	}
 	// Unsettled changes are answered later, when the entry that settles them is applied.
-	n.changed(ours && (next.Open == 0 || n.plants(AnswerUnsettled)), nil)
+	n.changed(ours && next.Open == 0, nil)
 	return nil
 }
 
@@ -271,7 +256,7 @@ func (n *Node) adopt(r *Roster) {
 	}
 	n.roster = r
 	// Removed holds only settled removals: until then this node's vote may still be needed.
-	if slices.Contains(r.Removed, n.id) || n.plants(LeaveUnsettled) && r.Leaves != nil && r.Leaves.ID == n.id {
+	if slices.Contains(r.Removed, n.id) {
 		n.left = true
 	}
 	if n.config.Changed != nil {
@@ -330,7 +315,7 @@ func (n *Node) promoteNext() {
 // leader, until another node leads: the others may not know yet that the removal is committed,
 // and then they still need its vote.
 func (n *Node) outlast() {
-	if _, member := n.roster.Member(n.id); n.Leads() && !member && !n.plants(KeepsLead) {
+	if _, member := n.roster.Member(n.id); n.Leads() && !member {
 		n.lead.serving = false
 		n.giveLead(0)
 	}

@@ -94,7 +94,6 @@ type Node struct {
 	snapshot   snapshotting
 	logBytes   int64
 	statistics Statistics
-	mistaken   mistaken
 }
 
 // Statistics count what a node did.
@@ -123,16 +122,12 @@ func New(c Config) (*Node, error) {
 	}
 	// A server that was removed and is started again has to stop again.
 	n.left = slices.Contains(n.roster.Removed, c.ID)
-	nonce := c.Nonce
-	if n.plants(SameNonce) {
-		nonce = 0
-	}
-	n.round, n.firstRound, n.relays = nonce, nonce, newRelays(nonce)
+	n.round, n.firstRound, n.relays = c.Nonce, c.Nonce, newRelays(c.Nonce)
 	n.snapshot.previous, n.snapshot.size = c.Applied, c.SnapshotSize
 	n.persisted, _ = c.Storage.LastIndex()
 	n.known = n.persisted
 	n.beginProof(c.Applied)
-	n.lead.received, n.mistaken.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
+	n.lead.received = c.Clock.Monotonic()
 	// PreVote: a server that was cut off must not depose a working leader when it comes back.
 	// CheckQuorum: a leader that hears from no majority steps down. ReadOnlySafe: a read asks a
 	// majority instead of trusting clocks.
@@ -140,7 +135,7 @@ func New(c Config) (*Node, error) {
 		ID: c.ID, Storage: c.Storage, Applied: c.Applied,
 		ElectionTick: electionTicks, HeartbeatTick: 1, PreVote: true, CheckQuorum: true,
 		// A stamp is good in one term only, so commands travel unstamped, if at all.
-		DisableProposalForwarding: !n.plants(ForwardStamped),
+		DisableProposalForwarding: true,
 		ReadOnlyOption:            raft.ReadOnlySafe,
 		MaxSizePerMsg:             1 << 20, MaxInflightMsgs: 256, MaxCommittedSizePerReady: 16 << 20,
 		Logger: raftLogger{c.Log},
@@ -277,9 +272,6 @@ func (n *Node) take(e Event) bool {
 		n.left = e.Err == nil
 		n.expel(e.Err)
 	case Written:
-		if n.writtenEarly(e) {
-			return false
-		}
 		n.written(e.Err)
 	case Stalled:
 		n.giveUpLead()
@@ -324,13 +316,11 @@ func (n *Node) receive(e Received) {
 	case raftpb.MsgProp:
 		// A stamp is good only on the node that gave it. Commands travel without one, if at
 		// all.
-		if !n.plants(ForwardStamped) {
-			return
-		}
+		return
 	case raftpb.MsgReadIndex:
 		// Raft asks nobody if this is the only voter, and answers at once with what it knows to
 		// be committed. After a restart that may be less than what was answered before.
-		if !n.lead.serving && !n.plants(TellUnserved) {
+		if !n.lead.serving {
 			return // who asks does so again
 		}
 	case raftpb.MsgSnap:

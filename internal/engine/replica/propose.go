@@ -164,7 +164,7 @@ func (n *Node) batchSize() int {
 // read here, after the batch is closed: every command in it was sent before its stamp, so a
 // holder that counts from when it sent gives up before the server does.
 func (n *Node) propose(calls []Call) bool {
-	n.lead.last = n.stamp()
+	n.lead.last = n.now()
 	n.encoded = n.encoded[:0]
 	for i := range calls {
 		n.encoded = append(n.encoded, calls[i].Bytes)
@@ -180,22 +180,10 @@ func (n *Node) propose(calls []Call) bool {
 		n.lead.dropped = true
 		return false
 	}
-	if n.plants(AnswerBeforeCommit) {
-		calls = n.foretell(data, calls)
-	}
 	n.noteReleased(calls)
 	// Raft does not say where it puts a proposal. The next Ready shows it, see place.
 	n.unplaced = &batch{header: header, calls: calls, data: data}
 	return true
-}
-
-// stamp reads the clock for a batch.
-func (n *Node) stamp() core.Time {
-	now := n.now()
-	if n.plants(StampBeforeSeal) {
-		now, n.mistaken.sealed = max(n.lead.last, n.mistaken.sealed), now
-	}
-	return now
 }
 
 // place learns the index of the batch that was just proposed, and notes when entries arrived.

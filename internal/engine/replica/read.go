@@ -60,15 +60,6 @@ func (n *Node) acceptReads(calls []ReadCall) {
 	if calls = n.acceptStale(calls); len(calls) == 0 {
 		return
 	}
-	if last := len(n.rounds) - 1; n.plants(ReadJoinsRound) && last >= 0 {
-		n.rounds[last].calls = append(n.rounds[last].calls, calls...)
-		return
-	}
-	if n.plants(ReadByFlag) && n.lead.serving {
-		n.answered = append(n.answered, readyRead{n.applied, calls})
-		n.serveReads()
-		return
-	}
 	n.reads = append(n.reads, calls...)
 }
 
@@ -170,8 +161,7 @@ func (n *Node) confirm(states []raft.ReadState) {
 		id := binary.BigEndian.Uint64(s.RequestCtx)
 		// An earlier process of this node may have asked: its ids are outside the range of this
 		// one's. The differences are unsigned, so that they hold when the counter wraps.
-		if asked := id - n.firstRound; asked == 0 || asked > n.round-n.firstRound || n.plants(NewestRoundOnly) &&
-			id != n.round {
+		if asked := id - n.firstRound; asked == 0 || asked > n.round-n.firstRound {
 			continue
 		}
 		var calls []ReadCall

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/raftpb"
 )
 
 // Raft hands out its work as a Ready: entries and a vote to write, messages to send, committed
@@ -61,7 +60,7 @@ func (n *Node) handle(r *raft.Ready) {
 		n.finish(r)
 		return
 	}
-	if n.Leads() && early || n.plants(AcknowledgeBeforeSync) {
+	if n.Leads() && early {
 		// A leader may send before its own write is durable, so that all disks work at once:
 		// the others count what is on their disks, and the leader counts itself only after
 		// Advance. A follower must not: its message says that it has the entries, or whom it
@@ -71,23 +70,14 @@ func (n *Node) handle(r *raft.Ready) {
 	}
 	// Until Written arrives, turn does nothing: the next Ready must not overtake this one.
 	n.writing = true
-	n.disk.Write(Write{Hard: n.vote(), Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
-	n.answerEarly()
+	n.disk.Write(Write{Hard: n.hard, Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
 }
 
 // mayBeBehind reports whether a leader may have less on its disk than the others. One of two
 // may not: if the other is being removed and knows it already, nobody could be elected again.
 // The one that stays needs the other's vote until it learns that it does not, and gets that
 // vote only if its log is as long.
-func (n *Node) mayBeBehind() bool { return len(n.members.GetVoters()) > 2 || n.plants(BehindOfTwo) }
-
-// vote is the hard state to write down.
-func (n *Node) vote() *raftpb.HardState {
-	if n.plants(ForgetVote) {
-		return withoutVote(n.hard)
-	}
-	return n.hard
-}
+func (n *Node) mayBeBehind() bool { return len(n.members.GetVoters()) > 2 }
 
 // durable reports whether what a Ready says is committed is on this node's disk already.
 func (n *Node) durable(r *raft.Ready) bool {

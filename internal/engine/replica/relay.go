@@ -67,8 +67,6 @@ type relayed struct {
 	call  Call
 	place Placement
 	ticks int
-
-	anyTerm bool // with RelayAnyTerm
 }
 
 type recent struct {
@@ -90,8 +88,8 @@ func (n *Node) passOn(leader uint64, calls []Call) {
 		for len(calls) > 0 && len(r.Commands) < maxBatchCommands &&
 			(size == 0 || size+len(calls[0].Bytes) <= maxBatchBytes) {
 			n.relays.next++
-			n.relays.open[n.relays.next] = &relayed{call: calls[0], anyTerm: n.plants(RelayAnyTerm)}
-			r.Commands = append(r.Commands, n.passed(calls[0].Bytes))
+			n.relays.open[n.relays.next] = &relayed{call: calls[0]}
+			r.Commands = append(r.Commands, calls[0].Bytes)
 			size += len(calls[0].Bytes)
 			calls = calls[1:]
 		}
@@ -115,7 +113,7 @@ func (n *Node) acceptRelay(e Relayed) {
 	calls := make([]Call, 0, len(e.Commands))
 	for i, bytes := range e.Commands {
 		id := e.First + uint64(i)
-		if err := wire.Check(bytes, n.state.Level()); err != nil && !n.plants(TakeUnknown) {
+		if err := wire.Check(bytes, n.state.Level()); err != nil {
 			n.log.Warn("a command of another server is refused", "server", e.From, "err", err)
 			n.transport.Place(e.From, []Placement{refusedPlace(id)})
 			continue
@@ -165,7 +163,7 @@ func (n *Node) placedBy(places []Placement) {
 		case p.Index == 0:
 			// It has not happened, and nobody else has it: it may be passed on again.
 			n.waiting = append(n.waiting, r.call)
-		case p.Index > n.applied && p.Term < n.term && !r.anyTerm:
+		case p.Index > n.applied && p.Term < n.term:
 			// A later term is applied already, so no entry of that term can still come.
 			r.call.Answer(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		case p.Index > n.applied:
@@ -183,9 +181,6 @@ func (n *Node) placedBy(places []Placement) {
 // settle answers a caller from the entry at its command's place. If that entry is of another
 // term, the next leader has put something else there, and the command is in no log.
 func (r *relayed) settle(term uint64, answers []core.Answer) {
-	if n := len(answers); r.anyTerm && n > 0 {
-		term, r.place.At = r.place.Term, min(r.place.At, n-1)
-	}
 	if term != r.place.Term || answers == nil {
 		r.call.Answer(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		return
@@ -245,15 +240,8 @@ func (r *relayed) late() bool { r.ticks++; return r.ticks > relayTicks }
 // They are not passed on again: only the caller knows whether doing it twice would do harm.
 func (n *Node) dropOpen() {
 	err := engine.Undecided("the leader changed, and may have got this: ask again with the same id")
-	if n.plants(LostIsRefused) {
-		err = engine.Unavailable("the leader changed: try again")
-	}
 	for _, id := range slices.Sorted(maps.Keys(n.relays.open)) {
-		if r := n.relays.open[id]; n.plants(RelayAgain) && !n.stopped {
-			n.waiting = append(n.waiting, r.call)
-		} else {
-			r.call.Answer(core.Answer{}, err)
-		}
+		n.relays.open[id].call.Answer(core.Answer{}, err)
 	}
 	clear(n.relays.open)
 }

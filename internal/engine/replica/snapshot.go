@@ -59,17 +59,8 @@ func (n *Node) freeze() {
 		return
 	}
 	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, Roster: n.roster, State: n.state.Freeze()}
-	if n.plants(StaleSnapshot) && n.mistaken.stale != nil {
-		s.State = n.mistaken.stale
-	}
-	if n.plants(StaleRoster) {
-		s.Roster = n.config.Roster
-	}
 	n.snapshot.taken, n.snapshot.since, n.snapshot.forgot = &s, n.logBytes, 0
 	n.disk.Save(s)
-	if n.plants(MarkBeforeSave) {
-		n.snapshot.saved = &s
-	}
 }
 
 // SnapshotNext makes the next entry be followed by a snapshot, however short the log is.
@@ -112,7 +103,7 @@ func (n *Node) freezeAgain() {
 // room for it the node goes on: the log only gets longer, nothing is lost, and somebody may
 // make room.
 func (n *Node) saved(e Saved) {
-	if errors.Is(e.Err, ErrNoRoom) && !n.plants(NoRoomIsTheEnd) {
+	if errors.Is(e.Err, ErrNoRoom) {
 		n.log.Warn("a snapshot found no room and will be tried again", "err", e.Err)
 		n.snapshot.taken, n.snapshot.again = nil, n.ticks+snapshotAgain
 		return
@@ -120,10 +111,6 @@ func (n *Node) saved(e Saved) {
 	n.snapshot.again = 0
 	if e.Err != nil {
 		n.fail(fmt.Errorf("a snapshot cannot be written: %w", e.Err))
-		return
-	}
-	if n.plants(MarkBeforeSave) {
-		n.snapshot.taken = nil
 		return
 	}
 	taken := n.snapshot.taken
@@ -187,7 +174,7 @@ func (n *Node) keepArrival(e Received) *raftpb.Message {
 	}
 	message := e.Message
 	if !isIn(meta.GetConfState(), n.id) {
-		if n.id < e.Roster.Next || n.plants(OnlyOwnSnapshots) {
+		if n.id < e.Roster.Next {
 			return nil // it was removed
 		}
 		message = withLearner(message, n.id)
@@ -239,9 +226,7 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 	}
 	n.state, n.applied, n.term, n.members, n.persisted = a.state, index, a.term, meta.GetConfState(), index
 	n.tellLevel()
-	if !n.plants(KeepsArrival) {
-		n.lead.received = a.at
-	}
+	n.lead.received = a.at
 	n.logBytes, n.snapshot.previous, n.snapshot.saved = 0, index, nil
 	maps.DeleteFunc(n.arrived, func(i uint64, _ *arrival) bool { return i <= index })
 	maps.DeleteFunc(n.lead.arrivals, func(i uint64, _ time.Duration) bool { return i <= index })

@@ -129,5 +129,5 @@ func (l *line) blocks(c *kernel.Claim) (blocks, known bool) {
 	}
 	near := l.names.Near(p)
 	blocks = near.Meets(l.held) || c.Slots == 0 && near.Meets(l.shared)
-	return blocks || near.Meets(l.awaited) && !l.Plants(kernel.PassInArea), true
+	return blocks || near.Meets(l.awaited), true
 }

@@ -67,9 +67,6 @@ func (t *turn) changeAccess(c *ChangeAccess) Answer {
 		return Answer{Err: failure}
 	}
 	before := t.policy
-	if t.plants(FormerPolicy) {
-		t.former = before
-	}
 	t.policy = changed
 	t.withdraws(c, before, remove)
 	return t.accessAnswer()

@@ -132,7 +132,7 @@ func (t *turn) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim
 	// The stricter of the two limits applies: a definition protects those who wait from holders
 	// that ask for too much.
 	limit := c.HoldLimit
-	if d.HoldLimit != 0 && !t.plants(IgnoreHoldLimit) && (limit == 0 || limit > d.HoldLimit) {
+	if d.HoldLimit != 0 && (limit == 0 || limit > d.HoldLimit) {
 		limit = d.HoldLimit
 	}
 	claim := &Claim{

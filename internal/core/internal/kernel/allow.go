@@ -43,9 +43,6 @@ func (t *turn) allow(c Command) (Answer, bool) {
 
 // judge is the policy that decides.
 func (s *State) judge() *access.Policy {
-	if s.plants(FormerPolicy) && s.former != nil {
-		return s.former
-	}
 	return s.policy
 }
 
@@ -247,9 +244,6 @@ func (l *look) claimOwner(namespace, id string) (path string, owner *access.Owne
 		return "", nil, false
 	}
 	if c, ok := sp.claims.Get(id); ok {
-		if l.plants(AllIsOwn) {
-			return c.Resource, l.permit.Self(), true
-		}
 		return c.Resource, sp.claimOwner(id), true
 	}
 	if ended, ok := sp.claims.Ended(id); ok {

@@ -89,7 +89,7 @@ func (l *look) overlapped(this wakeup, c *Claim) bool {
 // newcomerOverlaps returns the resource that keeps somebody who does not wait yet from being granted; nil if there is
 // none. Those who wait with the same priority go first.
 func (l *look) newcomerOverlaps(sp *space, c *Claim, priority int) *Resource {
-	if !pattern.In(c.Resource) || l.plants(MissOverlap) {
+	if !pattern.In(c.Resource) {
 		return nil
 	}
 	asks := Claim{Resource: c.Resource, Slots: c.Slots, Wait: &Wait{Priority: priority, Order: math.MaxUint64}}

@@ -22,9 +22,6 @@ func (l *line) backfills(c *Claim, ask *pool.Ask) bool {
 		return false
 	}
 	lasts := l.lasts(c)
-	if l.s.plants(BorrowBlind) {
-		lasts = 1
-	}
 	if lasts == 0 {
 		return false
 	}

@@ -60,7 +60,7 @@ func (t *turn) forgetOutcome(sp *space) {
 // before any decision: what was decided once is not decided again.
 func (t *turn) replay(c Command) (Answer, bool) {
 	r := command.RequestOf(c)
-	if r == (Request{}) || t.plants(DoAgain) {
+	if r == (Request{}) {
 		return Answer{}, false
 	}
 	sp := t.space(command.NamespaceOf(c))

@@ -157,7 +157,6 @@ type History struct {
 	events   []*leasehold.Event
 	lost     position
 	base     leasehold.Revision // that the namespace went on from after a restore; 0: it was never restored
-	late     bool               // with ResumeLate
 	Revision leasehold.Revision // the newest of the namespace
 
 	shows func(*leasehold.Event) bool // nil: all are shown
@@ -186,9 +185,6 @@ func (h History) after(revision leasehold.Revision, n uint32) ([]*leasehold.Even
 	i := h.search(revision, n)
 	if h.Skipped(revision) {
 		return nil, false // what followed it there, nobody here knows
-	}
-	if h.late && i > 0 && i < len(h.events)-1 {
-		i++
 	}
 	return h.events[i:], true
 }

@@ -29,9 +29,6 @@ const maxIntervened = 256
 
 // intervene counts that a lease of a session ends or changes by the doing of others.
 func (t *turn) intervene(sp *space, c *Claim) {
-	if t.plants(NoCount) {
-		return
-	}
 	session, ok := sp.sessions.Get(c.Session)
 	if !ok {
 		return // it has none, or ends with it

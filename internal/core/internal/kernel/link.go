@@ -59,7 +59,7 @@ func (sp *space) loose(r *leasehold.Record) bool {
 // endFace lets the record of a claim that has just ended follow it.
 func (t *turn) endFace(sp *space, c *Claim, how leasehold.How) {
 	f := c.face()
-	if f == nil || t.plants(FaceOutlives) {
+	if f == nil {
 		return
 	}
 	r, ok := sp.records.Get(f.Path)

@@ -271,7 +271,7 @@ func (t *turn) beginMirror(sp *space, l *Link) {
 
 // mirrorClaims gives new claims on mirrored resources their faces. Nearly always nothing is mirrored.
 func (t *turn) mirrorClaims(sp *space, claims []*Claim) {
-	if sp.mirrors.Len() == 0 || t.plants(MirrorMisses) {
+	if sp.mirrors.Len() == 0 {
 		return
 	}
 	for _, c := range claims {

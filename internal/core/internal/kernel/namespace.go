@@ -56,9 +56,6 @@ func (n Namespace) MustLeave(c *Claim) bool {
 	return leaves
 }
 
-// Plants reports whether a mistake is made on purpose.
-func (n Namespace) Plants(m Mistake) bool { return n.s.plants(m) }
-
 // Kept reports whether some of a resource is kept for a reservation.
 func (n Namespace) Kept(path string) bool { return n.s.keeper(n.sp, path) != nil }
 

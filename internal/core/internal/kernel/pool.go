@@ -178,7 +178,7 @@ func (t *turn) drain(c *Drain) Answer {
 	}
 	var changes []*pool.Unit
 	sp.pools.Named(c.Resource, c.Units, func(u *pool.Unit) bool {
-		if u.Drained != c.Why && !t.plants(GrantDrained) {
+		if u.Drained != c.Why {
 			drained := *u
 			drained.Drained = c.Why
 			changes = append(changes, &drained)

@@ -337,7 +337,7 @@ func (t *turn) handUnits(this wakeup, l *line, waiter *Claim) bool {
 	}
 	if !gone {
 		v := l.judge(waiter)
-		if (v.never || sp.mayAskTogether(t.together(sp, waiter)) != nil) && !t.plants(WaitHopeless) {
+		if v.never || sp.mayAskTogether(t.together(sp, waiter)) != nil {
 			how, gone = leasehold.NoSlots, true
 		}
 		ready = v.grant && l.look.reaches(t, this, waiter) && t.turnElsewhere(this, waiter)
@@ -423,7 +423,7 @@ func (t *turn) openUnits(sp *space, r *Resource, claim *Claim, pools, priority i
 		return obstacle{at: r}
 	}
 	l := t.lineBefore(sp, r.Path, pools, false, func(c *Claim) bool {
-		return c.Wait.Priority >= priority && !t.plants(PassInPool)
+		return c.Wait.Priority >= priority
 	})
 	l.picks = t
 	defer func() { t.work.take(l.cost()) }() // to say why takes looks, too

@@ -224,9 +224,6 @@ func (t *turn) serve(this wakeup, waiter *Claim) bool {
 // grantWaiting grants to waiters whose turn it is, in this queue and in others.
 func (t *turn) grantWaiting(this wakeup, together []*Claim) {
 	sp := this.space
-	if t.plants(GrantInPart) && len(together) > 1 {
-		together = t.splitOff(sp, together)
-	}
 	for _, c := range together {
 		t.dequeue(sp, c)
 		r, _ := sp.resources.Get(c.Resource)
@@ -247,9 +244,6 @@ func (t *turn) grantWaiting(this wakeup, together []*Claim) {
 // have changed since they came. They can never be granted, and would hold up everybody behind
 // them.
 func (s *State) hopeless(sp *space, together []*Claim) bool {
-	if s.plants(WaitHopeless) {
-		return false
-	}
 	if sp.mayAskTogether(together) != nil {
 		return true
 	}
@@ -288,13 +282,7 @@ func (t *turn) haveTurn(this wakeup, together []*Claim) bool {
 // very moment of the grant: a lease for a client that is gone would be in everybody's way until
 // it expires.
 func (s *State) mustLeave(sp *space, waiter *Claim) (leasehold.How, bool) {
-	if s.plants(GrantToGone) {
-		return 0, false
-	}
 	_, how, over := s.isOver(sp, waiter)
-	if s.plants(GrantToRevoked) {
-		_, how, over = s.isOverByTime(sp, waiter)
-	}
 	if at, own := waiter.End(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
 		return own, true // a wait that is over by now is told as that
 	}

@@ -49,9 +49,6 @@ func (all *tallies) get(principal string) tally {
 
 // countClaim counts a claim that came, was granted or went. Either of the two, what it was and what it is, may be nil.
 func (t *turn) countClaim(sp *space, before, after *Claim) {
-	if after == nil && t.plants(CountGone) {
-		return
-	}
 	if sp.claimOwners.Len() == 0 || before != nil && after != nil && before.Waiting() == after.Waiting() {
 		return
 	}

@@ -84,7 +84,7 @@ func (s *State) choose(sp *space, c *Txn) (b branch, refused *leasehold.Error) {
 	for i := range c.If {
 		b.succeeded = b.succeeded && s.holds(sp, &c.If[i])
 	}
-	if !b.succeeded && !s.plants(TxnAnyway) {
+	if !b.succeeded {
 		b.list = c.Else
 	}
 	for i := range b.list {

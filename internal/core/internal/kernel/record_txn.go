@@ -43,11 +43,7 @@ func (t *turn) txn(c *Txn) Answer {
 	t.beginMirrors(sp, todo.puts)
 	t.acquireFirst(sp, &todo)
 	results := make([]TxnResult, 0, len(list))
-	for i, o := range list {
-		if i > 0 && t.plants(HalfTxn) {
-			results = append(results, TxnResult{})
-			continue
-		}
+	for _, o := range list {
 		results = append(results, t.operate(sp, o, &todo))
 	}
 	answer := path.answer(&results)

@@ -16,9 +16,6 @@ func (t *turn) release(c *Release) Answer {
 	if t.wasReleased(sp, c.ID) {
 		return Answer{} // by an earlier try
 	}
-	if c.Withdraw && t.plants(NoMark) {
-		return Answer{}
-	}
 	if c.Withdraw {
 		return t.withdraw(c)
 	}

@@ -62,8 +62,6 @@ type Reservations interface {
 	Copy() Reservations
 	Check(n Namespace, that func(ok bool, format string, args ...any))
 	CheckAll(counted int, that func(ok bool, format string, args ...any))
-	// Lose is what LoseReservations does.
-	Lose(t Turn)
 }
 
 func (t *turn) reserve(c *Reserve) Answer {
@@ -208,7 +206,7 @@ func (t *turn) announceReservations(sp *space, c *Claim) *Claim {
 
 // reservedSlots returns how much of a resource is kept for reservations: see Reservations.
 func (l *look) reservedSlots(sp *space, path string) (slots int, all bool) {
-	if l.totals.reservations == 0 || l.plants(KeepNothing) {
+	if l.totals.reservations == 0 {
 		return 0, false
 	}
 	return l.reservations.Kept(Namespace{l.State, sp}, path, l.claiming)

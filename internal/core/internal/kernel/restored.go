@@ -119,9 +119,7 @@ func (t *turn) rebase(sp *space) {
 		return
 	}
 	sp.revision = leasehold.Revision(t.restored.Base)
-	if !t.plants(RestoreKeepsTokens) {
-		sp.token = leasehold.Token(t.restored.Base)
-	}
+	sp.token = leasehold.Token(t.restored.Base)
 }
 
 // forgetGap lets go of the events from before an earlier restore. Only one gap in the
@@ -180,7 +178,7 @@ func (t *turn) leads(c *Lead) {
 // quarantined reports whether nothing is granted yet.
 func (s *State) quarantined() bool {
 	r := s.restored
-	return r != nil && !r.Over && (r.Until == 0 || s.now < r.Until) && !s.plants(NoQuarantine)
+	return r != nil && !r.Over && (r.Until == 0 || s.now < r.Until)
 }
 
 // setRestored stores how far the quarantine has come, and keeps account of its end.

@@ -13,12 +13,11 @@ import (
 )
 
 // restoredFrom is the state with which a cluster begins that has nothing but a backup.
-func restoredFrom(backup *core.State, planted core.Mistake, how core.Restoration) (*core.State, error) {
+func restoredFrom(backup *core.State, how core.Restoration) (*core.State, error) {
 	state, err := core.Restore(copies(backup.Freeze()))
 	if err != nil {
 		return nil, err
 	}
-	state.Plant(planted)
 	if _, err := state.FromBackup(how); err != nil {
 		return nil, err
 	}
@@ -28,7 +27,7 @@ func restoredFrom(backup *core.State, planted core.Mistake, how core.Restoration
 // restore does what an entry asks for before its commands.
 func (r *replica) restore(e entry) (err error) {
 	if e.restore != nil {
-		r.State, err = restoredFrom(r.State, 0, *e.restore)
+		r.State, err = restoredFrom(r.State, *e.restore)
 	}
 	if err == nil && e.raise && r.Level() < nextLevel {
 		err = r.Raise(nextLevel)
@@ -53,7 +52,7 @@ func (t *teller) restore(p *phrase) {
 	if backup == nil {
 		backup = t.state
 	}
-	state, err := restoredFrom(backup, 0, how)
+	state, err := restoredFrom(backup, how)
 	if err != nil {
 		t.say("%v", err)
 		return
@@ -212,7 +211,7 @@ func (g *guard) see(other *guard, events []*leasehold.Event) error {
 // twoLives lets a cluster go on after a backup, and then another one from that backup:
 // nothing of what the first granted and told may come again, in no namespace, and a
 // watcher of the first is told that its place is gone.
-func twoLives(j journal, planted core.Mistake) error {
+func twoLives(j journal) error {
 	for i := range j {
 		j[i].restore = nil
 	}
@@ -245,7 +244,7 @@ func twoLives(j journal, planted core.Mistake) error {
 			return err
 		}
 	}
-	second, err := restoredFrom(backup, planted, core.Restoration{Quarantine: time.Second})
+	second, err := restoredFrom(backup, core.Restoration{Quarantine: time.Second})
 	if err != nil {
 		return err
 	}
@@ -286,42 +285,14 @@ func watchersAreTold(s *core.State, saw *guard, atBackup func(string) leasehold.
 }
 
 func TestNothingIsGrantedAgainAfterRestore(t *testing.T) {
-	forEachSeed(t, func(_ uint64, j journal) error { return twoLives(slices.Clone(j), 0) })
-}
-
-// TestReuseAfterRestoreIsFound plants the mistake against which all this is: the test
-// above must find it.
-func TestReuseAfterRestoreIsFound(t *testing.T) {
-	for seed := range uint64(20) {
-		if twoLives(writeJournal(300, seeded(seed+1)), core.RestoreKeepsTokens) != nil {
-			return
-		}
-	}
-	t.Error("a cluster that went on with the tokens of its backup was not found in 20 logs")
-}
-
-// TestGrantInQuarantineIsFound plants another one, for the invariants.
-func TestGrantInQuarantineIsFound(t *testing.T) {
-	state, err := restoredFrom(core.NewAt(core.NewestLevel), core.NoQuarantine, core.Restoration{Quarantine: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = state.Apply(stampOf(0), wallOf(0), []core.Command{
-		&core.Lead{Node: 1}, &core.Acquire{Namespace: "default", Resource: "printer", ID: "a", Holder: "ann", TTL: time.Minute},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state.Check() == nil {
-		t.Error("a grant in quarantine is not found")
-	}
+	forEachSeed(t, func(_ uint64, j journal) error { return twoLives(slices.Clone(j)) })
 }
 
 // TestQuarantineEndsInPieces lets very many wait for its end: no tick does all of it, a
 // snapshot between two of them changes nothing, and everybody has their turn.
 func TestQuarantineEndsInPieces(t *testing.T) {
 	const waiters = 3000
-	one, err := restoredFrom(core.NewAt(core.NewestLevel), 0, core.Restoration{Quarantine: 5 * time.Second})
+	one, err := restoredFrom(core.NewAt(core.NewestLevel), core.Restoration{Quarantine: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func (t *turn) touch(sp *space, id string) *Claim {
 			return nil
 		}
 	}
-	if !t.plants(RenewRevives) && t.settleClaim(sp, claim) {
+	if t.settleClaim(sp, claim) {
 		return nil
 	}
 	return claim

@@ -92,9 +92,6 @@ func (l *look) fits(sp *space, r *Resource, slots uint32, said int) bool {
 		return false
 	}
 	resting, all := r.Rests(l.now)
-	if l.plants(Oversubscribe) {
-		resting = 0
-	}
 	kept, keptAll := l.reservedSlots(sp, r.Path)
 	resting += kept
 	switch {

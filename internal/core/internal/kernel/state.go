@@ -82,9 +82,7 @@ type State struct {
 
 	// For tests alone.
 
-	planted   Mistake
-	former    *access.Policy // with FormerPolicy: the one before
-	smallWork int            // the budget of an entry; 0: as it is
+	smallWork int // the budget of an entry; 0: as it is
 }
 
 // A space is one namespace: tokens, revisions and sessions are ordered within it.

@@ -182,7 +182,7 @@ func (t *turn) grantTask(sp *space, waiter *Claim, task *leasehold.Task) {
 
 // offerTask lets the first who waits for a task of its folder have it, if it can be claimed.
 func (t *turn) offerTask(sp *space, path string) {
-	if sp.tasks.Ready(path) && !t.plants(KeepLost) {
+	if sp.tasks.Ready(path) {
 		t.wakeQueue(sp, leasehold.TaskFolder(path))
 	}
 }

@@ -57,7 +57,7 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 	var free []int
 	resting := restingUnits(rests)
 	for i, unit := range shares.Units {
-		if (unit.lease == "" || s.plants(UnitTwice)) && !resting.Contains(unit.Name) {
+		if unit.lease == "" && !resting.Contains(unit.Name) {
 			free = append(free, i)
 		}
 	}

@@ -109,9 +109,7 @@ func (t *turn) rests(sp *space, left *int) bool {
 // dropped. One maximum for all is enough, and bounded; to remember each would be to forget
 // nothing.
 func (t *turn) forgetSpace(sp *space) {
-	if !t.plants(ForgetTokens) {
-		t.forgotten.token = max(t.forgotten.token, sp.token)
-	}
+	t.forgotten.token = max(t.forgotten.token, sp.token)
 	t.forgotten.revision = max(t.forgotten.revision, sp.revision)
 	t.weigh(sp, -sp.historyBytes)
 	t.totals.kinds -= sp.kinds.byAge.Len()

@@ -288,8 +288,7 @@ func (v *view) History(namespace string) History {
 	if sp == nil {
 		return History{base: base, lost: v.s.lostBefore(), Revision: v.s.revisionOf(nil)}
 	}
-	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.plants(ResumeLate),
-		Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, base: base, Revision: sp.revision}
 }
 
 // Definition shows what applies to a resource, or what was set for a prefix; false if

@@ -21,9 +21,6 @@ import (
 // Reserve plans a reservation, or a series of them. The same once more changes nothing: no revision, no event.
 func (s *reservations) Reserve(k kernel.Turn, c *kernel.Reserve) kernel.Answer {
 	if again, failure := s.same(k.Namespace, c); again || failure != nil {
-		if k.Plants(kernel.CancelledIsMade) {
-			failure = nil
-		}
 		return kernel.Answer{Err: failure}
 	}
 	if failure := s.mayReserve(k, c); failure != nil {

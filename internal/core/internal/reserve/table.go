@@ -108,20 +108,6 @@ func (s *reservations) dropSeries(k kernel.Turn, id string) {
 	s.close(k.Name())
 }
 
-// Lose forgets reservations that have not begun and that nobody claimed.
-func (s *reservations) Lose(k kernel.Turn) {
-	var lost []*reservation.Reservation
-	s.table(k.Namespace).Scan(func(r *reservation.Reservation) bool {
-		if !r.Begun && r.Lease == "" {
-			lost = append(lost, r)
-		}
-		return true
-	})
-	for _, r := range lost {
-		s.drop(k, r)
-	}
-}
-
 func (s *reservations) Owner(n kernel.Namespace, id string) (path string, owner *access.Owner, known bool) {
 	if r := s.Get(n, id); r != nil {
 		return r.Resource, r.Owner, true

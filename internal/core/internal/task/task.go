@@ -103,9 +103,7 @@ func (t *tasks) changed(k kernel.Turn, path string) {
 func (t *tasks) Begin(k kernel.Turn, task *leasehold.Task, c *kernel.Claim) {
 	begun := *task
 	begun.State, begun.Changed, begun.Result = leasehold.TaskDoing, k.Calendar(), ""
-	if !k.Plants(kernel.NoAttempt) {
-		begun.Attempts++
-	}
+	begun.Attempts++
 	begun.Lease, begun.Holder, begun.Token = c.ID, c.Holder, c.Token
 	t.store(k, &begun)
 }
@@ -134,7 +132,7 @@ func (t *tasks) Finish(k kernel.Turn, c *kernel.FinishTask) kernel.Answer {
 	fence := kernel.Fence{Lease: c.ID, Token: c.Token}
 	claim := k.Touch(c.ID)
 	if claim == nil {
-		if finishedBefore(k, c) || k.Plants(kernel.FinishLate) {
+		if finishedBefore(k, c) {
 			return kernel.Answer{}
 		}
 		return kernel.Answer{Err: k.LostFence(fence)}
@@ -157,9 +155,6 @@ func (t *tasks) Finish(k kernel.Turn, c *kernel.FinishTask) kernel.Answer {
 		if finished.Attempts < finished.MaxAttempts { // behind the others
 			finished.State, finished.Order = leasehold.TaskTodo, k.Arrive()
 		}
-	}
-	if k.Plants(kernel.OfferDone) {
-		finished.State = leasehold.TaskTodo
 	}
 	t.store(k, &finished)
 	k.Release(claim, c.Session, outcome(c))

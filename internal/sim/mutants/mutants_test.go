@@ -1,0 +1,176 @@
+package mutants
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	only   = flag.String("only", "", "the names of mutants, separated by commas; empty: all")
+	within = flag.Duration("within", 0, "how long to look for them, without what it takes to build them; those that are left then are left out; 0: none")
+)
+
+const root = "../../.."
+
+// A found is what became of a mutant.
+type found struct {
+	*Mutant
+	by   Finder
+	said string
+	err  error
+	took time.Duration
+}
+
+// Every mutant is found by the tests that its patch names.
+func TestMutantsAreFound(t *testing.T) {
+	if testing.Short() && *within == 0 {
+		*within = 3 * time.Minute
+	}
+	list := chosen(t)
+	newestFirst(t, list)
+	begun := time.Now()
+	builds, unfit := Divide(absolute(t, root), list)
+	for _, name := range slices.Sorted(maps.Keys(unfit)) {
+		t.Errorf("%s.patch does not fit any more: %v", name, unfit[name])
+	}
+	var all []found
+	left, spent := 0, time.Duration(0)
+	for i, b := range builds {
+		if err := b.Make(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("build %d has %d mutants and was made after %v", i+1, len(b.Mutants), time.Since(begun).Round(time.Second))
+		start := time.Now()
+		looked, skipped := search(b, spent)
+		all, left, spent = append(all, looked...), left+skipped, spent+time.Since(start)
+	}
+	tell(t, all)
+	if left > 0 {
+		t.Logf("%d mutants are left to: make mutants", left)
+	}
+}
+
+// chosen are the mutants to look for.
+func chosen(t *testing.T) []*Mutant {
+	t.Helper()
+	list, err := Load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *only != "" {
+		names := strings.Split(*only, ",")
+		list = slices.DeleteFunc(list, func(m *Mutant) bool { return !slices.Contains(names, m.Name) })
+	}
+	if len(list) == 0 {
+		t.Fatal("there are no mutants")
+	}
+	return list
+}
+
+// newestFirst begins with the mutants of the packages that changed last.
+func newestFirst(t *testing.T, list []*Mutant) {
+	t.Helper()
+	changed := map[string]time.Time{}
+	newest := func(dir string) time.Time {
+		if at, ok := changed[dir]; ok {
+			return at
+		}
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there is no code in %s: %v", dir, err)
+		}
+		for _, name := range files {
+			info, err := os.Stat(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.ModTime().After(changed[dir]) {
+				changed[dir] = info.ModTime()
+			}
+		}
+		return changed[dir]
+	}
+	at := func(m *Mutant) (last time.Time) {
+		for _, h := range m.hunks {
+			if n := newest(h.dir); n.After(last) {
+				last = n
+			}
+		}
+		return last
+	}
+	slices.SortStableFunc(list, func(a, b *Mutant) int {
+		return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// search looks for the mutants of a build, two at a time, and says how many it left out because time was up: how much was
+// spent before it is told.
+func search(b *Build, spent time.Duration) (all []found, left int) {
+	begun := time.Now()
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	next := 0
+	take := func() *Mutant {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(b.Mutants) || *within > 0 && spent+time.Since(begun) > *within {
+			return nil
+		}
+		next++
+		return b.Mutants[next-1]
+	}
+	for range 2 {
+		workers.Go(func() {
+			for m := take(); m != nil; m = take() {
+				for _, by := range m.By {
+					start := time.Now()
+					said, err := b.Find(m.Name, by)
+					mu.Lock()
+					all = append(all, found{m, by, said, err, time.Since(start)})
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return all, len(b.Mutants) - next
+}
+
+// tell prints a table of all, and fails for each that was not found.
+func tell(t *testing.T, all []found) {
+	t.Helper()
+	slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.Name, b.Name) })
+	var table strings.Builder
+	for _, f := range all {
+		said := f.said
+		if f.err != nil {
+			said = "NOT FOUND: " + f.err.Error()
+		}
+		fmt.Fprintf(&table, "\n%-18s %s\n%18s by %s %s in %.1fs: %.140s", f.Name, f.Breaks, "", f.by.Package, f.by.Test,
+			f.took.Seconds(), said)
+	}
+	t.Logf("%d searches:%s", len(all), &table)
+	for _, f := range all {
+		if f.err != nil {
+			t.Errorf("%s (%s) by %s %s: %v", f.Name, f.Breaks, f.by.Package, f.by.Test, f.err)
+		}
+	}
+}
+
+func absolute(t *testing.T, dir string) string {
+	t.Helper()
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

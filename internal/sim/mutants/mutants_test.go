@@ -1,11 +1,9 @@
 package mutants
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,8 +16,6 @@ var (
 	only   = flag.String("only", "", "the names of mutants, separated by commas; empty: all")
 	within = flag.Duration("within", 0, "how long to look for them, without what it takes to build them; those that are left then are left out; 0: none")
 )
-
-const root = "../../.."
 
 // A found is what became of a mutant.
 type found struct {
@@ -36,9 +32,13 @@ func TestMutantsAreFound(t *testing.T) {
 		*within = 3 * time.Minute
 	}
 	list := chosen(t)
-	newestFirst(t, list)
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	NewestFirst(root, list)
 	begun := time.Now()
-	builds, unfit := Divide(absolute(t, root), list)
+	builds, unfit := Divide(root, list)
 	for _, name := range slices.Sorted(maps.Keys(unfit)) {
 		t.Errorf("%s.patch does not fit any more: %v", name, unfit[name])
 	}
@@ -74,42 +74,6 @@ func chosen(t *testing.T) []*Mutant {
 		t.Fatal("there are no mutants")
 	}
 	return list
-}
-
-// newestFirst begins with the mutants of the packages that changed last.
-func newestFirst(t *testing.T, list []*Mutant) {
-	t.Helper()
-	changed := map[string]time.Time{}
-	newest := func(dir string) time.Time {
-		if at, ok := changed[dir]; ok {
-			return at
-		}
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("there is no code in %s: %v", dir, err)
-		}
-		for _, name := range files {
-			info, err := os.Stat(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info.ModTime().After(changed[dir]) {
-				changed[dir] = info.ModTime()
-			}
-		}
-		return changed[dir]
-	}
-	at := func(m *Mutant) (last time.Time) {
-		for _, h := range m.hunks {
-			if n := newest(h.dir); n.After(last) {
-				last = n
-			}
-		}
-		return last
-	}
-	slices.SortStableFunc(list, func(a, b *Mutant) int {
-		return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.Name, b.Name))
-	})
 }
 
 // search looks for the mutants of a build, two at a time, and says how many it left out because time was up: how much was
@@ -164,13 +128,4 @@ func tell(t *testing.T, all []found) {
 			t.Errorf("%s (%s) by %s %s: %v", f.Name, f.Breaks, f.by.Package, f.by.Test, f.err)
 		}
 	}
-}
-
-func absolute(t *testing.T, dir string) string {
-	t.Helper()
-	path, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -76,9 +76,9 @@ type State struct {
 	last     entry     // that was applied last, or is right now
 	hand     turn      // the command at hand; empty between commands
 	lists    lists
-	spares   []*timer  // of claims that ended, to be used again
-	sweeping []*space  // room for the namespaces that are looked at, whether to forget them
-	frozen   bool      // it is a copy that Freeze made
+	spares   []*timer // of claims that ended, to be used again
+	sweeping []*space // room for the namespaces that are looked at, whether to forget them
+	frozen   bool     // it is a copy that Freeze made
 
 	// For tests alone.
 

@@ -6,17 +6,17 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// ids are the lease ids that a namespace knows: of the leases and waiters that it has, and of those that ended and are
-// remembered. An id is one or the other; so a lease that ends is replaced where it is, and one search tells all.
+// ids are the lease ids that a namespace knows: those of its leases and waiters, and those that ended and are
+// remembered. An id is one or the other, so a lease that ends is replaced in place, and one search tells all.
 //
-// Ids are looked up and never listed, so they are kept by their hashes: to compare two numbers that stand next to each
-// other in memory is much cheaper than to compare texts that do not. Each state hashes with a seed of its own, which
-// no client can know and which decides nothing. Where two ids have one hash, the second has the next number.
+// Ids are looked up and never listed, so they are kept by their hashes: comparing numbers that are next to each other
+// in memory is much cheaper than comparing texts that are not. Each process has a seed of its own, which no client can
+// know and which decides nothing. Where two ids have the same hash, the second one gets the next number.
 type ids struct {
 	known btree.Map[uint64, knownID]
 	alive int
 	hash  func(id string) uint64
-	moved bool // some id has not the number of its hash, or had
+	moved bool // some id has, or had, another number than its hash
 }
 
 // A knownID is the lease or waiter that has an id, or how that ended; both are nil for an id that nobody knows.
@@ -81,7 +81,7 @@ func (i *ids) End(e *EndedClaim) (before *Claim) {
 	return was.claim
 }
 
-// put stores what is known of an id, and returns what was. Mostly nothing else has the number, and one search is enough.
+// put stores what is known of an id, and returns what was known before. Hardly ever does another id have the number.
 func (i *ids) put(id string, k knownID) (was knownID) {
 	at := i.hash(id)
 	was, known := i.known.Set(at, k)
@@ -94,7 +94,7 @@ func (i *ids) put(id string, k knownID) (was knownID) {
 	return was
 }
 
-// forget drops an id that ended. Those behind it without a gap may have been moved on because of it.
+// forget drops an id that ended. Those after it, up to the next gap, may have been moved on because of it.
 func (i *ids) forget(id string) {
 	k, at := i.find(id)
 	if k.ended == nil {
@@ -111,7 +111,7 @@ func (i *ids) forget(id string) {
 	}
 }
 
-// Scan calls yield with the leases and waiters, in no order, until it returns false.
+// Scan calls yield with the leases and waiters, in no particular order, until it returns false.
 func (i *ids) Scan(yield func(id string, c *Claim) bool) {
 	i.known.Scan(func(_ uint64, k knownID) bool { return k.claim == nil || yield(k.claim.ID, k.claim) })
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
+	"github.com/leasehold/leasehold/internal/core/internal/unit"
 )
 
 // State is everything that is known. Only its Apply changes it.
@@ -29,6 +30,7 @@ type State = kernel.State
 var subjects = &kernel.Subjects{
 	NewAreas:        area.New,
 	NewTasks:        task.New,
+	NewPools:        unit.New,
 	NewAlarms:       alarm.New,
 	NewReservations: reserve.New,
 }
@@ -106,8 +108,8 @@ type (
 	Kind         = kernel.Kind
 	Mirror       = kernel.Mirror
 	Unit         = kernel.Unit
-	UnitUse      = kernel.UnitUse
-	Calm         = kernel.Calm
+	UnitUse      = unit.UnitUse
+	QuietQueue   = unit.QuietQueue
 	Calendar     = kernel.Calendar
 )
 

@@ -260,7 +260,7 @@
 //	                  14 wall claim by, 15 text lease, 16 wall over, 17 text why
 //	  38  series      1 text id, 2 text resource, 3 text holder, 4 text reason,
 //	                  5 unsigned slots, 6 select?, 7 rule, 8 wall expanded, 9 owner?
-//	  39  calm        1 text pool, 2 time until
+//	  39  quiet queue 1 text pool, 2 time until
 //
 //	message           fields
 //	request           1 text request key, 2 text request session, 3 unsigned request sequence

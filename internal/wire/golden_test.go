@@ -835,7 +835,7 @@ var goldenRecords = func() map[string]core.Piece {
 	list["outcome-limits"] = core.Piece{Space: "default", Value: &core.Outcome{
 		Key: "kkey-1", Subject: "define gpu", At: 3600e9, Answer: core.Answer{Definition: &leasehold.Definition{Path: "gpu", Limits: goldenLimits}},
 	}}
-	list["calm"] = core.Piece{Space: "default", Value: &core.Calm{Pool: "gpu", Until: 3600e9}}
+	list["quiet-queue"] = core.Piece{Space: "default", Value: &core.QuietQueue{Pool: "gpu", Until: 3600e9}}
 	list["unit-use"] = core.Piece{Space: "default", Value: &core.UnitUse{Pool: "gpu", Unit: "GPU-1", Use: pool.Use{
 		At: 3600e9, Percent: pool.UnknownPercent, Memory: 40000, Strangers: []pool.Process{{PID: 300, User: "bob", Name: "python"}},
 		Idle: 1800e9, Asked: 3000e9, Busy: time.Hour, Unused: 90 * time.Second,

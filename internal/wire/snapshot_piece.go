@@ -72,7 +72,7 @@ const (
 	kindCalendar
 	kindReservation
 	kindSeries
-	kindCalm
+	kindQuietQueue
 
 	kindsOfRecords // how many there are
 )
@@ -118,7 +118,7 @@ var pieceKinds = [kindsOfRecords]pieceKind{
 	kindCalendar:     ofAll("calendar", (*message).calendar),
 	kindReservation:  inSpace("reservation", (*message).reservation),
 	kindSeries:       inSpace("series", (*message).series),
-	kindCalm:         inSpace("calm", (*message).calm),
+	kindQuietQueue:   inSpace("quiet queue", (*message).quietQueue),
 }
 
 // kindOf returns the number under which a piece is written; kindEnd if it has none.
@@ -177,8 +177,8 @@ func kindOfOthers(value any) uint64 {
 		return kindPoolUnit
 	case *core.UnitUse:
 		return kindUnitUse
-	case *core.Calm:
-		return kindCalm
+	case *core.QuietQueue:
+		return kindQuietQueue
 	case *core.Calendar:
 		return kindCalendar
 	case *reservation.Reservation:

@@ -146,8 +146,8 @@ func (m *message) stranger(v *pool.Process) {
 	m.text(3, "name", &v.Name)
 }
 
-// calm is until when the queue of a pool need not be looked at.
-func (m *message) calm(v *core.Calm) {
+// quietQueue is until when the queue of a pool need not be looked at.
+func (m *message) quietQueue(v *core.QuietQueue) {
 	m.text(1, "pool", &v.Pool)
 	m.time(2, "until", &v.Until)
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
+	"github.com/leasehold/leasehold/internal/core/internal/unit"
 )
 
 // newState returns a state, and its alarms.
 func newState() (*kernel.State, *alarms) {
 	made := New().(*alarms)
 	return kernel.NewAt(kernel.NewestLevel, &kernel.Subjects{
-		NewAreas: area.New, NewTasks: task.New, NewAlarms: func() kernel.Alarms { return made },
+		NewAreas: area.New, NewTasks: task.New, NewPools: unit.New, NewAlarms: func() kernel.Alarms { return made },
 		NewReservations: reserve.New,
 	}), made
 }

@@ -221,7 +221,7 @@ func (l *look) held(sp *space, r *Resource, position int) Answer {
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, ReservedText(l.keeper(sp, r.Path)))
 	case l.quarantined():
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, l.whyQuarantined())
-	case sp.pools.Has(r.Path):
+	case sp.isPool(r.Path):
 		failure.Message = fmt.Sprintf("%s has no free units that fit", r.Path)
 	case pattern.In(r.Path) && r.Waiting > 0:
 		waiter := first(sp, r.Path)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // change hands a lease to another holder, or gives it another id, without a moment in which the
@@ -162,11 +161,8 @@ func (t *turn) replace(sp *space, from, to *Claim) {
 		more.Shares = &shares
 		other.setMore(more)
 	}
-	t.changeUnits(sp, from, func(u *pool.Unit) {
-		if from.Token != to.Token {
-			u.Give(to.ID, to.Holder) // it is used on somebody else's account from now on
-		}
-		u.Lease, u.Holder = to.ID, to.Holder
-	})
+	if sp.isPool(from.Resource) {
+		sp.pools.Renamed(t.in(sp), from, to)
+	}
 	t.setResource(sp, &other)
 }

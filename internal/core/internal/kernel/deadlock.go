@@ -197,7 +197,7 @@ func (b *graphBuilder) want(p *waitgraph.Party, c *Claim) {
 		return // a task may come from anybody, at any time
 	}
 	w := &waitgraph.Want{Holder: c.Holder, Resource: c.Resource, Slots: c.Slots}
-	if b.sp.pools.Has(c.Resource) {
+	if b.sp.isPool(c.Resource) {
 		// It may pass those before it, and a wait that is refused by mistake is worse than one that ends by its limit.
 		b.blockedByHolders(p, c, w)
 		p.Add(w)

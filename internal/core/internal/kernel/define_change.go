@@ -95,7 +95,7 @@ func (t *turn) dropsUnits(sp *space, applied, d *leasehold.Definition) *leasehol
 		from = ", which the definition of " + applied.Path + " gives it"
 	}
 	return refuse(leasehold.Refused, "this would drop %s %s of %s%s; holders keep theirs until they release them%s",
-		word, firstFew(dropped), d.Path, from, howToReplace).Err
+		word, FirstFew(dropped), d.Path, from, howToReplace).Err
 }
 
 // unitHolders returns who has which unit of a resource; of a prefix, nothing.
@@ -166,7 +166,8 @@ func slotCount(n int) string {
 	return fmt.Sprintf("%d slots", n)
 }
 
-func firstFew(names []string) string {
+// FirstFew lists names, and says of more than a few how many more there are.
+func FirstFew(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}

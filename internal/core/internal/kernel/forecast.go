@@ -53,11 +53,11 @@ func (sp *space) hasKinds(path string) (has bool) {
 
 // newSeats returns the seats of a resource; nil if it has too many to look at, or nothing is known of kinds.
 func (l *look) newSeats(sp *space, r *Resource) *seats {
-	if !sp.hasKinds(r.Path) || max(r.Sharers(), sp.pools.Size(r.Path).Units) > maxSeats {
+	if !sp.hasKinds(r.Path) || max(r.Sharers(), sp.poolSize(r.Path)) > maxSeats {
 		return nil
 	}
 	all := &seats{s: l, sp: sp, r: r, other: r.more().Usual.Recent()}
-	if sp.pools.Has(r.Path) {
+	if sp.isPool(r.Path) {
 		all.ofUnits()
 	} else {
 		all.ofSlots()
@@ -108,7 +108,7 @@ func (all *seats) ofUnits() {
 	var lease *Claim // that was looked at last: its units mostly follow one another
 	var left usage.Guess
 	known := true
-	all.sp.pools.Units(r.Path, nil, func(u *pool.Unit) bool {
+	all.sp.pools.Units(r.Path, func(u *pool.Unit) bool {
 		if !u.Fit() {
 			return true
 		}
@@ -147,7 +147,7 @@ func (all *seats) recent(c *Claim) usage.Recent {
 func (all *seats) left(c *Claim) (usage.Guess, bool) {
 	recent := all.recent(c)
 	g, known := recent.Left(time.Duration(all.s.now - c.Since))
-	end := c.endsAt()
+	end := c.EndsAt()
 	if most := time.Duration(max(0, end-all.s.now)); end != 0 && (!known || g.Time > most) {
 		return usage.Guess{Time: most}, true
 	}
@@ -155,8 +155,8 @@ func (all *seats) left(c *Claim) (usage.Guess, bool) {
 	return g, known
 }
 
-// endsAt returns when a lease ends even if it is renewed: by a break or its hold limit; 0 for never.
-func (c *Claim) endsAt() Time {
+// EndsAt returns when a lease ends even if it is renewed: by a break or its hold limit; 0 for never.
+func (c *Claim) EndsAt() Time {
 	t := c.terms()
 	end := t.BreakAt
 	if limit := c.Since.Add(t.HoldLimit); t.HoldLimit != 0 && (end == 0 || limit < end) {
@@ -256,12 +256,12 @@ func (all *seats) put(one seat) {
 // turns calls yield with the waiters of a resource in their order, each with its forecast, until it returns false. It
 // reports whether all of them had a turn.
 func (all *seats) turns(yield func(c *Claim, f usage.Forecast) bool) bool {
-	l, n := all.s.newLine(all.sp, all.r.Path, false), 0
+	over, n := all.s.overLimit(all.sp, all.r.Path), 0
 	for c := nextWaiting(all.sp, all.r.Path, beforeAll(all.r.Path)); c != nil; c = nextWaiting(all.sp, all.r.Path, c) {
 		var f usage.Forecast
-		if limit, _ := l.over(c); limit == nil {
+		if !over(c) {
 			hold, holds := all.recent(c).Hold()
-			f = all.forecast(all.take(c.asks(), hold, holds))
+			f = all.forecast(all.take(c.Asks(), hold, holds))
 		}
 		if n++; !yield(c, f) || n == maxTurns {
 			return false
@@ -313,6 +313,6 @@ func (s *State) forecastCost(sp *space, r *Resource) int {
 	if !sp.hasKinds(r.Path) {
 		return 0
 	}
-	size := max(r.Sharers(), sp.pools.Size(r.Path).Units)
+	size := max(r.Sharers(), sp.poolSize(r.Path))
 	return min(maxSeatLooks, (size+1)*(min(r.Waiting, maxTurns)+2)) / PerUnit
 }

@@ -38,7 +38,7 @@ func (sp *space) freeze() *space {
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
 		*sp.definitions.Copy()
 	f.chores = *sp.chores.Copy()
-	f.pools, f.quiet = sp.pools.Copy(), *sp.quiet.Copy()
+	f.pools = sp.pools.Copy()
 	f.areas = sp.areas.Copy()
 	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.Copy()

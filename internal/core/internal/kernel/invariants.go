@@ -136,7 +136,7 @@ func (c *checker) space(s *look, sp *space) {
 	c.chores(s, sp)
 	c.resources(s, sp, n.waiting)
 	c.shares(s, sp, n.taken)
-	c.pools(sp)
+	sp.pools.Check(Namespace{s.State, sp}, sp.units, c.that)
 	sp.areas.Check(Namespace{s.State, sp}, c.that)
 	c.kinds(sp)
 	sp.tasks.Check(Namespace{s.State, sp}, c.that)
@@ -259,7 +259,8 @@ func (c *checker) lease(s *look, sp *space, r *Resource, claim *Claim) {
 		c.that(end == 0 || !alive && claim.Session != "" || soonest != 0 && soonest <= end,
 			"%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
-	if c.poolLease(sp, claim) {
+	if sp.isPart(claim.Resource, claim.Slots) {
+		sp.pools.CheckLease(Namespace{s.State, sp}, claim, c.that)
 		return
 	}
 	for _, name := range claim.terms().Units {
@@ -305,7 +306,7 @@ func (c *checker) shares(s *look, sp *space, taken map[string]Shares) {
 // still allowed to stand in its way is excluded: a rest that is over but that no tick has ended
 // yet, the queues after a quarantine, and a chore that has not come to this queue.
 func (c *checker) free(s *look, sp *space, r *Resource) bool {
-	if sp.pools.Has(r.Path) {
+	if sp.isPool(r.Path) {
 		return c.freeOfPool(s, sp, r)
 	}
 	head := first(sp, r.Path)
@@ -316,6 +317,35 @@ func (c *checker) free(s *look, sp *space, r *Resource) bool {
 		return c.freeTask(s, sp, head)
 	}
 	return c.freeFor(s, sp, head)
+}
+
+// freeFor reports whether a waiter, and those with it, should have been granted.
+func (c *checker) freeFor(s *look, sp *space, head *Claim) bool {
+	with := head.Wait.With
+	if with == nil {
+		with = []string{head.ID}
+	}
+	pools := poolsAmong(sp, s.together(sp, head))
+	for _, id := range with {
+		w, ok := sp.claims.Get(id)
+		if ok && sp.isPart(w.Resource, w.Slots) {
+			if !c.freeUnits(s, sp, w, pools) {
+				return false
+			}
+			continue
+		}
+		if !ok || w.Early() || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
+			return false
+		}
+		if c.overlapped(s, sp, w) {
+			return false
+		}
+		at, ok := sp.resources.Get(w.Resource)
+		if !ok || len(at.more().Rests) > 0 || !s.fits(sp, at, w.Slots, leasehold.MaxCapacity) {
+			return false
+		}
+	}
+	return true
 }
 
 // resources checks what each resource says about itself; above all that none is free while

@@ -121,7 +121,7 @@ func (n Namespace) InUnits(path string, slots uint32) bool { return n.sp.isPart(
 func (n Namespace) PoolCost(path string) int { return n.s.poolCost(n.sp, path) }
 
 // Unit returns a unit of a pool; nil if there is none of that name.
-func (n Namespace) Unit(path, name string) *pool.Unit { return n.sp.pools.Get(path, name) }
+func (n Namespace) Unit(path, name string) *pool.Unit { return n.sp.pools.Unit(path, name) }
 
 // PlanUnits chooses units of a pool by what they are worth; nil if there are too few.
 func (n Namespace) PlanUnits(path string, ask *pool.Ask, worth func(*pool.Unit) int) []*pool.Unit {
@@ -132,5 +132,5 @@ func (n Namespace) PlanUnits(path string, ask *pool.Ask, worth func(*pool.Unit) 
 func (n Namespace) MostUnits(path string, ask *pool.Ask) int { return n.sp.pools.Most(path, ask) }
 
 func (n Namespace) NeverEnough(path string, ask *pool.Ask, most int) string {
-	return n.sp.neverEnough(path, ask, most)
+	return n.sp.pools.NeverEnough(path, ask, most)
 }

@@ -161,7 +161,7 @@ func (t *turn) wake(this wakeup) {
 // settled. In a quarantine nothing is granted. What is too much for the entry becomes a chore.
 func (t *turn) handOver(this wakeup) {
 	sp, path := this.space, this.path
-	if sp.pools.Has(path) {
+	if sp.isPool(path) {
 		t.handOverUnits(this)
 		return
 	}
@@ -248,7 +248,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 		return true
 	}
 	for _, c := range together {
-		if c.terms().Select != nil && !sp.pools.Has(c.Resource) {
+		if c.terms().Select != nil && !sp.isPool(c.Resource) {
 			return true // the pool that it selects from has gone
 		}
 		r, _ := sp.resources.Get(c.Resource)
@@ -312,6 +312,20 @@ func firstFrom(sp *space, path string) (waiter *Claim) {
 		return false
 	})
 	return waiter
+}
+
+// nextWaiting returns the waiter of a resource that comes behind another; nil if there is none.
+func nextWaiting(sp *space, path string, after *Claim) (next *Claim) {
+	sp.queue.Ascend(after, func(c *Claim) bool {
+		if c == after {
+			return true
+		}
+		if c.Resource == path {
+			next = c
+		}
+		return false
+	})
+	return next
 }
 
 // beforeAll returns a claim that sorts before every waiter of a resource.

@@ -1,14 +1,11 @@
 package kernel
 
 import (
-	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // PoolShares are what the holds that one entry ended had of pools. The journal notes them for reports. They are no part
@@ -33,26 +30,11 @@ func holdKey(namespace string, token leasehold.Token) string {
 
 // noteShare notes what a hold that is over had of a pool.
 func (t *turn) noteShare(sp *space, c *Claim) {
-	if !sp.pools.Has(c.Resource) {
+	if !sp.isPool(c.Resource) {
 		return
 	}
-	share := leasehold.Share{Labels: c.terms().Labels, Units: int(c.Slots)}
-	if c.Slots == 0 { // an exclusive lease has all of them
-		share.Units = sp.pools.Size(c.Resource).Units
-	}
-	sp.eachUnit(c, func(u *pool.Unit) {
-		at, known := slices.BinarySearchFunc(share.Hosts, u.Host, func(h leasehold.HostUnits, host string) int {
-			return cmp.Compare(h.Host, host)
-		})
-		switch {
-		case known:
-			share.Hosts[at].Units++
-		case len(share.Hosts) < leasehold.MaxShareHosts:
-			share.Hosts = slices.Insert(share.Hosts, at, leasehold.HostUnits{Host: u.Host, Units: 1})
-		}
-	})
 	if t.shares.byHold == nil {
 		t.shares.byHold = new(btree.Map[string, leasehold.Share])
 	}
-	t.shares.byHold.Set(holdKey(sp.name, c.Token), share)
+	t.shares.byHold.Set(holdKey(sp.name, c.Token), sp.pools.Share(c))
 }

@@ -72,8 +72,8 @@ func (sp *space) junior(r *Resource) (junior *Claim) {
 // capacity returns how many slots a resource has; 0 if nobody said.
 func (sp *space) capacity(path string, r *Resource, d leasehold.Definition) int {
 	switch {
-	case sp.pools.Has(path):
-		return max(1, sp.pools.Size(path).Units)
+	case sp.isPool(path):
+		return max(1, sp.pools.Size(path))
 	case len(d.Units) > 0:
 		return len(d.Units)
 	case d.Capacity > 0:
@@ -142,7 +142,7 @@ func (t *turn) occupy(sp *space, r *Resource, c *Claim) {
 	if c.Slots == 0 {
 		r.Claim = c.ID
 	}
-	if sp.pools.Has(r.Path) {
+	if sp.isPool(r.Path) {
 		d.Units = nil // the hosts say which there are
 	}
 	if c.Slots == 0 && len(d.Units) == 0 && more.Shares == nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // A snapshot is a sequence of pieces, from which Restore builds the same state again. Each
@@ -16,7 +15,7 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *pool.Unit, *UnitUse, *Calm, *Kind, *reservation.Reservation,
+// *Session, *Chore, *Claim, *Resource, *Kind, *reservation.Reservation,
 // *reservation.Series, *Calendar, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
@@ -94,7 +93,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			more = sp.unitPieces(yield) && sp.calmPieces(yield) && sp.kindPieces(yield) &&
+			more = sp.pools.Pieces(func(v any) bool { return yield(Piece{name, v}) }) && sp.kindPieces(yield) &&
 				s.reservations.Pieces(name, func(v any) bool { return yield(Piece{name, v}) })
 		}
 		if more {
@@ -287,8 +286,6 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		return t.restoreResource(sp, v)
 	case *Kind:
 		return t.restoreKind(sp, v)
-	case *pool.Unit, *UnitUse, *Calm:
-		return restorePool(sp, v)
 	case *Claim:
 		return t.restoreClaim(sp, v)
 	case *leasehold.Record:
@@ -334,6 +331,9 @@ func (t *turn) restoreIn(sp *space, value any) error {
 
 // restoreSubject takes over what one of the subjects has written.
 func (t *turn) restoreSubject(sp *space, value any) error {
+	if known, err := sp.pools.Restore(t.in(sp), value); known {
+		return err
+	}
 	if known, err := t.reservations.Restore(t.in(sp), value); known {
 		return err
 	}
@@ -417,7 +417,7 @@ func (t *turn) restoreShare(sp *space, r *Resource, c *Claim) error {
 		t.join(sp, r.More.Shares, c)
 	}
 	for _, name := range c.terms().Units {
-		if restoreUnitOf(sp, c, name) {
+		if sp.isPool(c.Resource) && sp.pools.RestoreHeld(c, name) {
 			continue
 		}
 		i := -1

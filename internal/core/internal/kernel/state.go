@@ -9,7 +9,6 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
-	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/timeline"
@@ -105,8 +104,8 @@ type space struct {
 
 	areas Areas
 
-	pools pool.Table              // the units of pools
-	quiet btree.Map[string, Time] // until when there is nothing to do in the queues of pools: see Calm
+	pools Pools
+	units int // how many the pools have
 
 	kinds kinds // what was learned of kinds of leases
 	tasks Tasks
@@ -162,7 +161,7 @@ func (s *State) newSpace(name string) *space {
 	return &space{
 		name: name, claims: newIDs(), queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
-		pools: pool.NewTable(),
+		pools: s.subjects.NewPools(),
 		kinds: newKinds(),
 		areas: s.subjects.NewAreas(),
 		tasks: s.subjects.NewTasks(),
@@ -334,11 +333,14 @@ func (t *turn) decide(c Command) (Answer, error) {
 	case *Undefine:
 		return t.undefine(c), nil
 	case *SetUnits:
-		return t.setUnits(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.pools.SetUnits(t.in(sp), c), nil
 	case *Drain:
-		return t.drain(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.pools.Drain(t.in(sp), c), nil
 	case *ReportUse:
-		return t.reportUse(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.pools.ReportUse(t.in(sp), c), nil
 	case *PutTask:
 		sp := t.orNew(t.space(c.Namespace), c.Namespace)
 		return sp.tasks.Put(t.in(sp), c), nil

@@ -16,6 +16,7 @@ import (
 type Subjects struct {
 	NewAreas func() Areas // of one namespace
 	NewTasks func() Tasks // of one namespace
+	NewPools func() Pools // of one namespace
 
 	NewAlarms       func() Alarms
 	NewReservations func() Reservations

@@ -121,7 +121,7 @@ func (sp *space) mixesTasks(c *Acquire, path string) *leasehold.Error {
 	switch {
 	case !c.Task && sp.waitsForTasks(path):
 		return refuse(leasehold.Refused, "workers wait for tasks from %s: it cannot be leased itself", path).Err
-	case c.Task && (sp.pools.Has(path) || sp.mirrored(path) != "" ||
+	case c.Task && (sp.isPool(path) || sp.mirrored(path) != "" ||
 		known && (r.Held() || r.Waiting > 0 && !sp.waitsForTasks(path))):
 		return refuse(leasehold.Refused, "%s is leased itself: no tasks can be claimed from it", path).Err
 	}

@@ -38,7 +38,7 @@ func (s *State) vacant(sp *space) bool {
 		sp.records.Empty() &&
 		sp.definitions.Len() == 0 && (s.totals.alarms == 0 || s.alarms.Count(sp.name) == 0) &&
 		sp.endings.len() == 0 && sp.outcomes.Len() == 0 &&
-		sp.chores.Len() == 0 && sp.pools.Len() == 0 && s.plansNothing(sp)
+		sp.chores.Len() == 0 && sp.units == 0 && s.plansNothing(sp)
 }
 
 // plansNothing reports whether nothing is reserved in a namespace, and nothing will be by a series.

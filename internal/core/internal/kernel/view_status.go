@@ -156,7 +156,7 @@ func (v *view) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehol
 	}
 	v.showRests(&status, rests)
 	status.Last = last.shown()
-	if sp.pools.Has(r.Path) {
+	if sp.isPool(r.Path) {
 		d.Units = nil // there may be thousands: see Pool
 	}
 	resting := restingUnits(rests)

@@ -1,4 +1,4 @@
-package kernel
+package unit
 
 import (
 	"fmt"
@@ -6,16 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
+func ofKind(kind string) leasehold.Labels { return leasehold.Labels{{Key: "kind", Value: kind}} }
+
 // A yard is a pool of eight cards on two hosts, on which every lease of a kind takes equally long.
 type yard struct {
-	*trial
+	t        *testing.T
+	s        *kernel.State
+	pools    *pools
+	at       time.Duration
 	begun    map[string]time.Duration // when each lease began
 	borrowed map[string]bool          // those that got what was kept for somebody else
 }
@@ -27,17 +31,18 @@ var yardKinds = map[string]time.Duration{
 }
 
 func newYard(t *testing.T, backfill bool) *yard {
-	y := &yard{trial: newTrial(t), begun: map[string]time.Duration{}, borrowed: map[string]bool{}}
+	s, made := newState()
+	y := &yard{t: t, s: s, pools: made, begun: map[string]time.Duration{}, borrowed: map[string]bool{}}
 	for _, host := range []string{"a", "b"} {
-		units := make([]HostUnit, 4)
+		units := make([]kernel.HostUnit, 4)
 		for i := range units {
 			units[i].Name = fmt.Sprint(host, i)
 		}
-		y.do(&SetUnits{Namespace: "default", Resource: "gpu", Host: host, Units: units})
+		y.do(&kernel.SetUnits{Namespace: "default", Resource: "gpu", Host: host, Units: units})
 	}
-	y.do(&OpenSession{Namespace: "default", ID: "s", TTL: leasehold.MaxTTL})
+	y.do(&kernel.OpenSession{Namespace: "default", ID: "s", TTL: leasehold.MaxTTL})
 	if backfill {
-		y.do(&Define{Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Backfill: true}})
+		y.do(&kernel.Define{Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Backfill: true}})
 	}
 	for kind, takes := range yardKinds {
 		for i := range 8 {
@@ -50,9 +55,9 @@ func newYard(t *testing.T, backfill bool) *yard {
 	return y
 }
 
-func (y *yard) do(c Command) {
+func (y *yard) do(c kernel.Command) {
 	y.t.Helper()
-	result, err := y.s.Apply(Time(time.Hour+y.at), int64(y.at), []Command{c})
+	result, err := y.s.Apply(kernel.Time(time.Hour+y.at), int64(y.at), []kernel.Command{c})
 	if err == nil && result.Answers[0].Err != nil {
 		err = result.Answers[0].Err
 	}
@@ -69,20 +74,20 @@ func (y *yard) do(c Command) {
 // asks sends a request that waits for its units.
 func (y *yard) asks(id, kind string, units int) {
 	y.t.Helper()
-	y.do(&Acquire{Namespace: "default", Resource: "gpu", ID: id, Holder: id, Labels: ofKind(kind), Slots: units,
+	y.do(&kernel.Acquire{Namespace: "default", Resource: "gpu", ID: id, Holder: id, Labels: ofKind(kind), Slots: units,
 		Session: "s", Wait: leasehold.MaxWait})
 }
 
 func (y *yard) ends(id string) {
 	y.t.Helper()
-	y.do(&Release{Namespace: "default", ID: id})
+	y.do(&kernel.Release{Namespace: "default", ID: id})
 }
 
 // is checks who has units, and whether they were borrowed.
 func (y *yard) is(id, want string) {
 	y.t.Helper()
 	got := "waits"
-	if c, _ := y.s.space("default").claims.Get(id); !c.Waiting() {
+	if y.s.View(0).Claim("default", id).Lease != nil {
 		got = "has its turn"
 		if y.borrowed[id] {
 			got = "borrows"
@@ -140,7 +145,7 @@ func TestBackfillByHoldLimit(t *testing.T) {
 		y.asks(fmt.Sprint("held", i), "train", 1)
 	}
 	y.asks("big", "train", 2)
-	y.do(&Acquire{Namespace: "default", Resource: "gpu", ID: "brief", Holder: "brief", Slots: 1, Session: "s",
+	y.do(&kernel.Acquire{Namespace: "default", Resource: "gpu", ID: "brief", Holder: "brief", Slots: 1, Session: "s",
 		HoldLimit: time.Minute})
 	y.is("brief", "borrows")
 }
@@ -169,7 +174,7 @@ func TestBackfillIsTheSameAfterASnapshot(t *testing.T) {
 		}
 		y.asks("short", "eval", 1) // it shows that it is alive
 		y.is("short", "waits")
-		y.s.space("default").quiet = btree.Map[string, Time]{} // as after a snapshot
+		y.pools.quiet.Clear() // as after a snapshot
 	}
 	y.ends("held6") // the queue is looked at everywhere
 	y.is("big", "has its turn")
@@ -231,13 +236,13 @@ func (y *yard) play(seed uint64) (sum tallySheet) {
 // moment is no obstacle.
 func (y *yard) nobodyIsDelayed(kind map[string]string) {
 	y.t.Helper()
-	sp := y.s.space("default")
-	head := nextWaiting(sp, "gpu", beforeAll("gpu"))
-	if head == nil {
+	queue := y.s.View(0).Status("default", "gpu", 1).Queue
+	if len(queue) == 0 {
 		return
 	}
+	head := queue[0]
 	free := map[string]int{}
-	sp.pools.Units("gpu", nil, func(u *pool.Unit) bool {
+	y.pools.units.Units("gpu", nil, func(u *pool.Unit) bool {
 		ends := y.begun[u.Lease] + yardKinds[kind[u.Lease]]
 		if u.Lease == "" || y.borrowed[u.Lease] && ends > y.at {
 			free[u.Host]++
@@ -245,7 +250,7 @@ func (y *yard) nobodyIsDelayed(kind map[string]string) {
 		return true
 	})
 	for host, n := range free {
-		if n >= int(head.Slots) {
+		if n >= head.Slots {
 			y.t.Fatalf("after %v %s waits for %d units on %s, and only borrowers are in its way", y.at, head.ID, head.Slots, host)
 		}
 	}
@@ -254,11 +259,11 @@ func (y *yard) nobodyIsDelayed(kind map[string]string) {
 // BenchmarkBackfill gives a unit back to a pool as large as backfill is for, in which sixteen wait for whole hosts, and
 // a thousand behind them whose kind takes too long to borrow anything.
 func BenchmarkBackfill(b *testing.B) {
-	s := newState()
+	s, _ := newState()
 	at := time.Hour
-	do := func(c Command) {
+	do := func(c kernel.Command) {
 		at++
-		result, err := s.Apply(Time(at), int64(at), []Command{c})
+		result, err := s.Apply(kernel.Time(at), int64(at), []kernel.Command{c})
 		if err == nil && result.Answers[0].Err != nil {
 			err = result.Answers[0].Err
 		}
@@ -267,26 +272,26 @@ func BenchmarkBackfill(b *testing.B) {
 		}
 	}
 	for h := range 128 {
-		c := &SetUnits{Namespace: "default", Resource: "gpu", Host: fmt.Sprintf("h%03d", h), Units: make([]HostUnit, 8)}
+		c := &kernel.SetUnits{Namespace: "default", Resource: "gpu", Host: fmt.Sprintf("h%03d", h), Units: make([]kernel.HostUnit, 8)}
 		for i := range c.Units {
 			c.Units[i].Name = fmt.Sprintf("%s-%d", c.Host, i)
 		}
 		do(c)
 	}
-	do(&OpenSession{Namespace: "default", ID: "s", TTL: leasehold.MaxTTL})
-	do(&Define{Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Backfill: true}})
+	do(&kernel.OpenSession{Namespace: "default", ID: "s", TTL: leasehold.MaxTTL})
+	do(&kernel.Define{Namespace: "default", Definition: leasehold.Definition{Path: "gpu", Backfill: true}})
 	n := 0
 	ask := func(kind string, units int) string {
 		n++
 		id := fmt.Sprint("id", n)
-		do(&Acquire{Namespace: "default", Resource: "gpu", ID: id, Holder: id, Labels: ofKind(kind), Slots: units,
+		do(&kernel.Acquire{Namespace: "default", Resource: "gpu", ID: id, Holder: id, Labels: ofKind(kind), Slots: units,
 			Session: "s", Wait: leasehold.MaxWait})
 		return id
 	}
 	for range 8 {
 		id := ask("train", 1)
 		at += time.Hour
-		do(&Release{Namespace: "default", ID: id})
+		do(&kernel.Release{Namespace: "default", ID: id})
 	}
 	held := make([]string, 1024)
 	for i := range held {
@@ -298,7 +303,7 @@ func BenchmarkBackfill(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		do(&Release{Namespace: "default", ID: held[n%1024]})
+		do(&kernel.Release{Namespace: "default", ID: held[n%1024]})
 		n++
 	}
 }

@@ -1,10 +1,11 @@
-package kernel
+package unit
 
 import (
 	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
@@ -16,9 +17,15 @@ import (
 // Somebody becomes a borrower only when something has changed, and not by time alone: when those in a queue show that
 // they are alive must not matter.
 
+// How much backfill looks at: the units of a pool, and those who would borrow some.
+const (
+	maxLentUnits = 1024
+	maxBorrowers = 64
+)
+
 // backfills reports whether a claim gets units that are kept for others, and picks them.
-func (l *line) backfills(c *Claim, ask *pool.Ask) bool {
-	if l.picks == nil || l.units.Empty() || l.lent == maxTurns {
+func (l *line) backfills(c *kernel.Claim, ask *pool.Ask) bool {
+	if l.picks == nil || l.units.Empty() || l.lent == maxBorrowers {
 		return false
 	}
 	lasts := l.lasts(c)
@@ -30,16 +37,16 @@ func (l *line) backfills(c *Claim, ask *pool.Ask) bool {
 	if units == nil {
 		return false
 	}
-	l.picks.pick(c.ID, units, true)
+	l.picks.Pick(c.ID, units, true)
 	l.borrows = true
 	return true
 }
 
 // lasts returns how long a claim will be held at most, by its kind or by its own limit; 0 if nobody knows.
-func (l *line) lasts(c *Claim) time.Duration {
-	most := l.s.recentOf(l.sp, c).AtMost()
-	if limit := c.terms().HoldLimit; limit != 0 && (most == 0 || limit < most) {
-		most = limit
+func (l *line) lasts(c *kernel.Claim) time.Duration {
+	most := l.RecentOf(c).AtMost()
+	if c.Terms != nil && c.Terms.HoldLimit != 0 && (most == 0 || c.Terms.HoldLimit < most) {
+		most = c.Terms.HoldLimit
 	}
 	return most
 }
@@ -47,7 +54,7 @@ func (l *line) lasts(c *Claim) time.Duration {
 // begins returns after which time a request that waits may have enough units, without those that are kept for others.
 // What nobody knows may happen at once.
 func (l *line) begins(ask *pool.Ask, kept func(*pool.Unit) bool) time.Duration {
-	l.s.work.take(l.s.poolCost(l.sp, l.path))
+	l.Take(l.pools.Cost(l.Namespace, l.path))
 	soonest := leasehold.MaxHold
 	var host string
 	var free []time.Duration // when each unit of a host may be free, or of all hosts
@@ -57,7 +64,7 @@ func (l *line) begins(ask *pool.Ask, kept func(*pool.Unit) bool) time.Duration {
 			soonest = min(soonest, free[ask.N-1])
 		}
 	}
-	l.sp.pools.Units(l.path, nil, func(u *pool.Unit) bool {
+	l.pools.units.Units(l.path, nil, func(u *pool.Unit) bool {
 		if u.Host != host && ask.OneHost() {
 			look()
 			host, free = u.Host, free[:0]
@@ -73,18 +80,13 @@ func (l *line) begins(ask *pool.Ask, kept func(*pool.Unit) bool) time.Duration {
 
 // freeAfter returns after which time a unit may be free; 0: at once, as far as anybody knows.
 func (l *line) freeAfter(u *pool.Unit) time.Duration {
-	lease, held := l.sp.claims.Get(u.Lease)
-	if !held {
+	lease := l.Claim(u.Lease)
+	if lease == nil {
 		return 0
 	}
-	after := l.s.recentOf(l.sp, lease).AtLeast(time.Duration(l.s.now - lease.Since))
-	if end := lease.endsAt(); end != 0 {
-		after = min(after, time.Duration(max(0, end-l.s.now)))
+	after := l.RecentOf(lease).AtLeast(time.Duration(l.Now() - lease.Since))
+	if end := lease.EndsAt(); end != 0 {
+		after = min(after, time.Duration(max(0, end-l.Now())))
 	}
 	return after
-}
-
-// borrowed reports whether the claim of an id gets units that were kept for somebody else.
-func (t *turn) borrowed(id string) bool {
-	return slices.ContainsFunc(t.picked, func(p picked) bool { return p.id == id && p.borrowed })
 }

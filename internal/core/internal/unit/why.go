@@ -1,17 +1,18 @@
-package kernel
+package unit
 
 import (
 	"fmt"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
 // What those are told who do not get units of a pool at once.
 
-// overLimit says which limit a request would exceed, and who has how much of it: a label or a prefix stands for all
+// limitText says which limit a request would exceed, and who has how much of it: a label or a prefix stands for all
 // those that it counts together.
-func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
+func limitText(c *kernel.Claim, limit *leasehold.UnitLimit, has int) string {
 	who := "it"
 	switch key, _ := countedBy(limit, c); limit.By {
 	case leasehold.EachValue:
@@ -25,10 +26,10 @@ func (l *line) overLimit(c *Claim, limit *leasehold.UnitLimit, has int) string {
 		has, c.Slots)
 }
 
-// neverEnough says why a pool could not satisfy a request even if all its units were free.
-func (sp *space) neverEnough(path string, ask *pool.Ask, most int) string {
+// NeverEnough says why a pool could not satisfy a request even if all its units were free.
+func (p *pools) NeverEnough(path string, ask *pool.Ask, most int) string {
 	for _, name := range ask.Units {
-		if u := sp.pools.Get(path, name); u == nil || u.Removed {
+		if u := p.units.Get(path, name); u == nil || u.Removed {
 			return fmt.Sprintf("asks for unit %q, which is not there", name)
 		}
 	}
@@ -38,7 +39,7 @@ func (sp *space) neverEnough(path string, ask *pool.Ask, most int) string {
 // obstacle says why a unit that a request names is not granted although nobody has it; empty if that is not so.
 func (l *line) obstacle(ask *pool.Ask) string {
 	for _, name := range ask.Units {
-		u := l.sp.pools.Get(l.path, name)
+		u := l.pools.units.Get(l.path, name)
 		switch {
 		case u == nil || u.Lease != "":
 		case u.Drained != "":
@@ -56,7 +57,7 @@ func (l *line) obstacle(ask *pool.Ask) string {
 // wanted says what a request asks for.
 func wanted(ask *pool.Ask) string {
 	if len(ask.Units) > 0 {
-		return "unit " + firstFew(ask.Units)
+		return "unit " + kernel.FirstFew(ask.Units)
 	}
 	text := fmt.Sprintf("%d units", ask.N)
 	if ask.N == 1 {

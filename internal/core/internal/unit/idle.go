@@ -1,10 +1,11 @@
-package kernel
+package unit
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
@@ -19,39 +20,40 @@ const idleRule = "the idle rule"
 const idleNotice = time.Minute
 
 // judgeIdle looks at the leases that have units of the host that reported.
-func (t *turn) judgeIdle(sp *space, c *ReportUse) {
-	d := sp.definition(c.Resource)
+func (p *pools) judgeIdle(t kernel.Turn, c *kernel.ReportUse) {
+	d := t.Definition(c.Resource)
 	if d.Idle == 0 {
 		return
 	}
 	var leases []string
-	sp.pools.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
+	p.units.OfHost(c.Resource, c.Host, func(u *pool.Unit) bool {
 		// Units of one lease are mostly neighbours; to judge a lease twice does no harm.
-		if u.Lease != "" && t.idleFor(u) >= d.Idle && (len(leases) == 0 || leases[len(leases)-1] != u.Lease) {
+		seen := len(leases) > 0 && leases[len(leases)-1] == u.Lease
+		if u.Lease != "" && idleFor(t.Namespace, u) >= d.Idle && !seen {
 			leases = append(leases, u.Lease)
 		}
 		return true
 	})
 	for _, id := range leases {
-		if claim, ok := sp.claims.Get(id); ok {
-			t.judgeLease(sp, claim, d)
+		if claim := t.Claim(id); claim != nil {
+			p.judgeLease(t, claim, d)
 		}
 	}
 }
 
 // idleFor returns how long a unit has not been used; 0 if that is not known.
-func (s *State) idleFor(u *pool.Unit) time.Duration {
-	if !u.Use.Fresh(s.now) || u.Use.Idle == 0 {
+func idleFor(n kernel.Namespace, u *pool.Unit) time.Duration {
+	if !u.Use.Fresh(n.Now()) || u.Use.Idle == 0 {
 		return 0
 	}
-	return time.Duration(s.now - u.Use.Idle)
+	return time.Duration(n.Now() - u.Use.Idle)
 }
 
 // leaseIdle returns how long nothing of a lease has been used, and when its holder was asked about it.
-func (s *State) leaseIdle(sp *space, c *Claim) (idle time.Duration, asked Time) {
+func (p *pools) leaseIdle(n kernel.Namespace, c *kernel.Claim) (idle time.Duration, asked kernel.Time) {
 	known := 0
-	sp.pools.Named(c.Resource, c.terms().Units, func(u *pool.Unit) bool {
-		here := s.idleFor(u)
+	p.units.Named(c.Resource, namesOf(c), func(u *pool.Unit) bool {
+		here := idleFor(n, u)
 		if u.Lease != c.ID || here == 0 {
 			return false
 		}
@@ -64,36 +66,36 @@ func (s *State) leaseIdle(sp *space, c *Claim) (idle time.Duration, asked Time) 
 		known++
 		return true
 	})
-	if known < len(c.terms().Units) {
+	if known < len(namesOf(c)) {
 		return 0, 0
 	}
 	return idle, asked
 }
 
 // judgeLease asks the holder of an idle lease, or breaks the lease if asking did not help.
-func (t *turn) judgeLease(sp *space, c *Claim, d leasehold.Definition) {
-	t.work.take(len(c.terms().Units) / PerUnit)
-	idle, asked := t.leaseIdle(sp, c)
+func (p *pools) judgeLease(t kernel.Turn, c *kernel.Claim, d leasehold.Definition) {
+	t.Take(len(namesOf(c)) / kernel.PerUnit)
+	idle, asked := p.leaseIdle(t.Namespace, c)
 	switch {
 	case idle < d.Idle:
 		return
 	case asked == 0:
-		event := t.event(sp, c, leasehold.Asked)
+		event := t.Event(c, leasehold.Asked)
 		event.By, event.Reason = idleRule, idleMessage(c, idle, d)
-		t.emit(sp, event)
-		t.changeUnits(sp, c, func(u *pool.Unit) {
+		t.Emit(event)
+		p.changeUnits(t, c, func(u *pool.Unit) {
 			use := *u.Use
-			use.Asked = t.now
+			use.Asked = t.Now()
 			u.Use = &use
 		})
-	case d.IdleRelease != 0 && time.Duration(t.now-asked) >= d.IdleRelease && c.terms().BreakAt == 0:
-		t.setBreak(sp, c, &Break{By: idleRule, Reason: "no use for " + timeline.Text(idle)}, t.now.Add(idleNotice))
+	case d.IdleRelease != 0 && time.Duration(t.Now()-asked) >= d.IdleRelease && c.Terms.BreakAt == 0:
+		t.SetBreak(c, &kernel.Break{By: idleRule, Reason: "no use for " + timeline.Text(idle)}, t.Now().Add(idleNotice))
 	}
 }
 
 // idleMessage is what the holder of an idle lease is told.
-func idleMessage(c *Claim, idle time.Duration, d leasehold.Definition) string {
-	text := fmt.Sprintf("no use of %s for %s: please release what you do not need", firstFew(c.terms().Units),
+func idleMessage(c *kernel.Claim, idle time.Duration, d leasehold.Definition) string {
+	text := fmt.Sprintf("no use of %s for %s: please release what you do not need", kernel.FirstFew(namesOf(c)),
 		timeline.Text(idle))
 	if d.IdleRelease != 0 {
 		text += fmt.Sprintf("; without use for another %s, it is taken back", timeline.Text(d.IdleRelease))

@@ -1,4 +1,4 @@
-package kernel
+package unit
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 )
 
@@ -17,35 +18,33 @@ import (
 // notReported is why a unit is unfit that its host leaves out of its reports.
 const notReported = "its host reports without it"
 
-// reportUse takes over what a host says of its units.
-func (t *turn) reportUse(c *ReportUse) Answer {
-	sp := t.space(c.Namespace)
-	if sp == nil || !sp.pools.Has(c.Resource) {
+// ReportUse takes over what a host says of its units.
+func (p *pools) ReportUse(t kernel.Turn, c *kernel.ReportUse) kernel.Answer {
+	if !p.Has(c.Resource) {
 		return refuse(leasehold.NotFound, "%s is no pool with hosts: say which units the host has first", c.Resource)
 	}
 	for i := range c.Units {
-		if u := sp.pools.Get(c.Resource, c.Units[i].Name); u == nil || u.Host != c.Host || u.Removed {
+		if u := p.units.Get(c.Resource, c.Units[i].Name); u == nil || u.Host != c.Host || u.Removed {
 			return refuse(leasehold.NotFound, "host %q has no unit %q in %s: say which units it has first", c.Host,
 				c.Units[i].Name, c.Resource)
 		}
 	}
-	r := t.settle(sp, c.Resource)
-	if t.unsettled {
-		return Answer{Err: tooManyOver(c.Resource)}
+	if failure := t.SettleAll(c.Resource); failure != nil {
+		return kernel.Answer{Err: failure}
 	}
-	t.work.take(LookCost + len(c.Units)/PerUnit)
-	changed := t.takeReports(sp, r, c)
+	t.Take(kernel.LookCost + len(c.Units)/kernel.PerUnit)
+	changed := p.takeReports(t, c)
 	if changed != "" {
-		t.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: changed})
-		t.wakeQueue(sp, c.Resource)
+		t.Emit(&leasehold.Event{Kind: leasehold.Defined, Resource: c.Resource, By: c.By, Reason: changed})
+		t.WakeQueue(c.Resource)
 	}
-	t.judgeIdle(sp, c)
-	return Answer{}
+	p.judgeIdle(t, c)
+	return kernel.Answer{}
 }
 
 // takeReports notes what a report says of each unit of its host. It returns what people have to know: that a unit may
 // be granted now and could not before, or the other way round; empty if there is nothing.
-func (t *turn) takeReports(sp *space, r *Resource, c *ReportUse) (changed string) {
+func (p *pools) takeReports(t kernel.Turn, c *kernel.ReportUse) (changed string) {
 	note := func(before, after *pool.Unit) {
 		if before.Unfit == after.Unfit && slices.Equal(before.Strangers(), after.Strangers()) || changed != "" {
 			return
@@ -65,15 +64,15 @@ func (t *turn) takeReports(sp *space, r *Resource, c *ReportUse) (changed string
 	for i := range c.Units {
 		said := &c.Units[i]
 		reported.Insert(said.Name)
-		before := sp.pools.Get(c.Resource, said.Name)
+		before := p.units.Get(c.Resource, said.Name)
 		u := *before
 		u.Unfit = said.Unfit
-		u.Use = before.Use.Next(t.now, t.heldSince(sp, before), pool.Use{Percent: said.Percent, Memory: said.Memory,
-			Strangers: t.strangers(sp, r, before, said.Processes)})
+		u.Use = before.Use.Next(t.Now(), heldSince(t.Namespace, before), pool.Use{Percent: said.Percent,
+			Memory: said.Memory, Strangers: strangers(t.Namespace, before, said.Processes)})
 		note(before, &u)
 		changes = append(changes, &u)
 	}
-	sp.pools.OfHost(c.Resource, c.Host, func(before *pool.Unit) bool {
+	p.units.OfHost(c.Resource, c.Host, func(before *pool.Unit) bool {
 		if !reported.Contains(before.Name) && !before.Removed && before.Unfit != notReported {
 			u := *before
 			u.Unfit, u.Use = notReported, nil
@@ -82,13 +81,13 @@ func (t *turn) takeReports(sp *space, r *Resource, c *ReportUse) (changed string
 		}
 		return true
 	})
-	sp.pools.Set(changes...)
+	p.units.Set(changes...)
 	return changed
 }
 
 // heldSince returns since when a unit has been held by the lease that has it; 0 if none has.
-func (s *State) heldSince(sp *space, u *pool.Unit) Time {
-	if claim, ok := sp.claims.Get(u.Lease); ok {
+func heldSince(n kernel.Namespace, u *pool.Unit) kernel.Time {
+	if claim := n.Claim(u.Lease); claim != nil {
 		return claim.Since
 	}
 	return 0
@@ -99,33 +98,23 @@ func (s *State) heldSince(sp *space, u *pool.Unit) Time {
 const leavesWithin = 30 * time.Second
 
 // strangers returns the processes on a unit that do not belong to the lease that has it.
-func (s *State) strangers(sp *space, r *Resource, u *pool.Unit, all []UnitProcess) (list []pool.Process) {
+func strangers(n kernel.Namespace, u *pool.Unit, all []kernel.UnitProcess) (list []pool.Process) {
 	lease := u.Lease
-	if r != nil && r.Claim != "" {
+	if r := n.Resource(u.Pool); r != nil && r.Claim != "" {
 		lease = r.Claim // one lease has all units
 	}
 	var adopted []int
-	if claim, ok := sp.claims.Get(lease); ok {
-		adopted = pool.Adopted(claim.terms().Labels)
+	if claim := n.Claim(lease); claim != nil {
+		adopted = pool.Adopted(labelsOf(claim))
 	}
 	for _, p := range all {
-		ended, past := sp.claims.Ended(p.Lease)
+		ended := n.Ended(p.Lease)
 		switch {
 		case p.Lease != "" && p.Lease == lease, slices.Contains(adopted, p.PID):
-		case past && time.Duration(s.now-ended.At) <= leavesWithin:
+		case ended != nil && time.Duration(n.Now()-ended.At) <= leavesWithin:
 		default:
 			list = append(list, pool.Process{PID: p.PID, User: p.User, Name: p.Name})
 		}
 	}
 	return list
-}
-
-// used returns how long the units of a lease were used and were not, as far as that was reported.
-func (sp *space) used(c *Claim) (busy, idle time.Duration) {
-	sp.eachUnit(c, func(u *pool.Unit) {
-		if u.Use != nil {
-			busy, idle = busy+u.Use.Busy, idle+u.Use.Unused
-		}
-	})
-	return busy, idle
 }

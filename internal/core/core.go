@@ -18,9 +18,11 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/alarm"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
+	"github.com/leasehold/leasehold/internal/core/internal/learn"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 	"github.com/leasehold/leasehold/internal/core/internal/unit"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // State is everything that is known. Only its Apply changes it.
@@ -33,6 +35,7 @@ var subjects = &kernel.Subjects{
 	NewPools:        unit.New,
 	NewAlarms:       alarm.New,
 	NewReservations: reserve.New,
+	NewLearning:     learn.New,
 }
 
 // New returns the state before the first command of a log. The log raises its level.
@@ -105,7 +108,7 @@ type (
 	Revocation   = kernel.Revocation
 	Loss         = kernel.Loss
 	Alarm        = alarm.Alarm
-	Kind         = kernel.Kind
+	Kind         = learn.Kind
 	Mirror       = kernel.Mirror
 	Unit         = kernel.Unit
 	UnitUse      = unit.UnitUse
@@ -124,7 +127,7 @@ const (
 func NewPattern(text string) Pattern { return kernel.NewPattern(text) }
 
 // KindName returns the kind of a lease by what it says of itself; empty if it says nothing.
-func KindName(labels leasehold.Labels, holder string) string { return kernel.KindName(labels, holder) }
+func KindName(labels leasehold.Labels, holder string) string { return usage.KindName(labels, holder) }
 
 // LargeOf returns the large values that a command would name.
 func LargeOf(c Command) []leasehold.Large { return command.LargeOf(c) }

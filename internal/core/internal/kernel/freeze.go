@@ -10,10 +10,10 @@ func (s *State) Freeze() *State {
 	f := &State{
 		frozen: true, subjects: s.subjects,
 		now: s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
-		date: s.date, reservations: s.reservations.Copy(),
+		date: s.date, reservations: s.reservations.Copy(), learning: s.learning.Copy(),
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
-		endingSeq: s.endingSeq, answerSeq: s.answerSeq, kindSeq: s.kindSeq,
+		endingSeq: s.endingSeq, answerSeq: s.answerSeq,
 		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms.Copy(),
 		policy: s.policy, tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(),
 		withdrawal: s.withdrawal,
@@ -40,7 +40,6 @@ func (sp *space) freeze() *space {
 	f.chores = *sp.chores.Copy()
 	f.pools = sp.pools.Copy()
 	f.areas = sp.areas.Copy()
-	f.kinds = sp.kinds.copy()
 	f.tasks = sp.tasks.Copy()
 	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f

@@ -48,6 +48,7 @@ func (s *State) Check() error {
 	c.tallies(s)
 	c.revocations(s)
 	c.withdrawal(s)
+	s.learning.CheckAll(s.totals.kinds, c.that)
 	s.reservations.CheckAll(s.totals.reservations, c.that)
 	c.heap(s)
 	return errors.Join(c.found...)
@@ -62,7 +63,7 @@ func (c *checker) totals(s *State) {
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		found.claims, found.waiters = found.claims+sp.claims.Len(), found.waiters+sp.queue.Len()
 		found.sessions += sp.sessions.Len()
-		found.kinds += sp.kinds.byName.Len()
+		found.kinds += s.learning.Count(sp.name)
 		found.alarms += s.alarms.Count(sp.name)
 		reserved, _ := s.reservations.Count(sp.name)
 		found.reservations += reserved
@@ -138,7 +139,7 @@ func (c *checker) space(s *look, sp *space) {
 	c.shares(s, sp, n.taken)
 	sp.pools.Check(Namespace{s.State, sp}, sp.units, c.that)
 	sp.areas.Check(Namespace{s.State, sp}, c.that)
-	c.kinds(sp)
+	s.learning.Check(Namespace{s.State, sp}, c.that)
 	sp.tasks.Check(Namespace{s.State, sp}, c.that)
 	s.alarms.Check(Namespace{s.State, sp}, c.that)
 	s.reservations.Check(Namespace{s.State, sp}, c.that)

@@ -432,7 +432,7 @@ func (n Namespace) Quarantined() bool { return n.s.quarantined() }
 // on a resource.
 func (n Namespace) RecentOf(c *Claim) usage.Recent { return n.s.recentOf(n.sp, c) }
 
-func (n Namespace) HasKinds(path string) bool { return n.sp.hasKinds(path) }
+func (n Namespace) HasKinds(path string) bool { return n.s.hasKinds(n.sp, path) }
 
 // Moment is a moment for people to read.
 func (n Namespace) Moment(at Time) time.Time { return n.s.moment(at) }

@@ -15,7 +15,7 @@ import (
 // copies of one fact could differ.
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Chore, *Claim, *Resource, *Kind, *reservation.Reservation,
+// *Session, *Chore, *Claim, *Resource, *reservation.Reservation,
 // *reservation.Series, *Calendar, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Mirror, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
 // *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
@@ -93,8 +93,8 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			more = sp.pools.Pieces(func(v any) bool { return yield(Piece{name, v}) }) && sp.kindPieces(yield) &&
-				s.reservations.Pieces(name, func(v any) bool { return yield(Piece{name, v}) })
+			piece := func(v any) bool { return yield(Piece{name, v}) }
+			more = sp.pools.Pieces(piece) && s.learning.Pieces(name, piece) && s.reservations.Pieces(name, piece)
 		}
 		if more {
 			more = sp.claimPieces(yield) && sp.claimOwnerPieces(yield) && sp.mirrorPieces(yield)
@@ -284,8 +284,6 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		return t.restoreChore(sp, v)
 	case *Resource:
 		return t.restoreResource(sp, v)
-	case *Kind:
-		return t.restoreKind(sp, v)
 	case *Claim:
 		return t.restoreClaim(sp, v)
 	case *leasehold.Record:
@@ -332,6 +330,9 @@ func (t *turn) restoreIn(sp *space, value any) error {
 // restoreSubject takes over what one of the subjects has written.
 func (t *turn) restoreSubject(sp *space, value any) error {
 	if known, err := sp.pools.Restore(t.in(sp), value); known {
+		return err
+	}
+	if known, err := t.learning.Restore(t.in(sp), value); known {
 		return err
 	}
 	if known, err := t.reservations.Restore(t.in(sp), value); known {

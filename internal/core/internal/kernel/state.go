@@ -38,7 +38,6 @@ type State struct {
 
 	endingSeq uint64 // of the id that ended last
 	answerSeq uint64 // of the request outside sessions that was answered last
-	kindSeq   uint64 // of the kind that was learned of last
 
 	swept     string // the namespace that was looked at last, whether to forget it
 	forgotten struct {
@@ -48,6 +47,7 @@ type State struct {
 
 	alarms       Alarms
 	reservations Reservations
+	learning     Learning
 
 	policy      *access.Policy                 // who may do what; nil: everybody may do everything
 	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role
@@ -107,7 +107,6 @@ type space struct {
 	pools Pools
 	units int // how many the pools have
 
-	kinds kinds // what was learned of kinds of leases
 	tasks Tasks
 
 	records     record.Table
@@ -162,7 +161,6 @@ func (s *State) newSpace(name string) *space {
 		name: name, claims: newIDs(), queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
 		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
 		pools: s.subjects.NewPools(),
-		kinds: newKinds(),
 		areas: s.subjects.NewAreas(),
 		tasks: s.subjects.NewTasks(),
 	}

@@ -20,6 +20,7 @@ type Subjects struct {
 
 	NewAlarms       func() Alarms
 	NewReservations func() Reservations
+	NewLearning     func() Learning
 }
 
 // A Turn is what a subject may do by the command at hand. The namespace may be new: nobody else sees it before

@@ -112,7 +112,9 @@ func (t *turn) forgetSpace(sp *space) {
 	t.forgotten.token = max(t.forgotten.token, sp.token)
 	t.forgotten.revision = max(t.forgotten.revision, sp.revision)
 	t.weigh(sp, -sp.historyBytes)
-	t.totals.kinds -= sp.kinds.byAge.Len()
+	if t.totals.kinds > 0 {
+		t.learning.Forget(t.in(sp))
+	}
 	t.spaces.Delete(sp.name)
 	t.forgot = append(t.forgot, sp.name)
 }

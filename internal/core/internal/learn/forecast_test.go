@@ -1,4 +1,4 @@
-package kernel
+package learn
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 )
 
 // wait puts somebody in the queue for n units; 0: for all.
 func (tr *trial) wait(kind string, n int) *leasehold.Waiter {
 	tr.t.Helper()
 	tr.n++
-	a := apply(tr.t, tr.s, tr.at, &Acquire{
+	a := apply(tr.t, tr.s, tr.at, &kernel.Acquire{
 		Namespace: "default", Resource: "gpu", ID: fmt.Sprint("id", tr.n), Holder: "ann", Labels: ofKind(kind), TTL: time.Hour, Wait: 24 * time.Hour, Slots: n,
 	})
 	if a.Err != nil || a.Waiter == nil {
@@ -68,15 +69,15 @@ func TestForecastByKind(t *testing.T) {
 // TestForecastInPool: who waits for two units on one host has its turn when the second of them is free there.
 func TestForecastInPool(t *testing.T) {
 	tr := newTrial(t)
-	for host, units := range map[string][]HostUnit{"a": {{Name: "a1"}, {Name: "a2"}}, "b": {{Name: "b1"}}} {
-		if a := apply(t, tr.s, 0, &SetUnits{Namespace: "default", Resource: "gpu", Host: host, Units: units}); a.Err != nil {
+	for host, units := range map[string][]kernel.HostUnit{"a": {{Name: "a1"}, {Name: "a2"}}, "b": {{Name: "b1"}}} {
+		if a := apply(t, tr.s, 0, &kernel.SetUnits{Namespace: "default", Resource: "gpu", Host: host, Units: units}); a.Err != nil {
 			t.Fatal(a.Err)
 		}
 	}
 	on := func(kind, unit string) string {
 		tr.n++
 		id := fmt.Sprint("id", tr.n)
-		a := apply(t, tr.s, tr.at, &Acquire{
+		a := apply(t, tr.s, tr.at, &kernel.Acquire{
 			Namespace: "default", Resource: "gpu", ID: id, Holder: "ann", Labels: ofKind(kind), TTL: leasehold.MaxTTL, Slots: 1,
 			Select: &leasehold.Select{Units: []string{unit}},
 		})
@@ -89,7 +90,7 @@ func TestForecastInPool(t *testing.T) {
 		for kind, takes := range map[string]time.Duration{"short": 10 * time.Minute, "long": 2 * time.Hour} {
 			id := on(kind, "a1")
 			tr.at += takes
-			apply(t, tr.s, tr.at, &Release{Namespace: "default", ID: id})
+			apply(t, tr.s, tr.at, &kernel.Release{Namespace: "default", ID: id})
 		}
 	}
 	on("short", "a1")
@@ -105,7 +106,7 @@ func TestForecastInPool(t *testing.T) {
 	if w := tr.wait("short", 1); w.Forecast < 125*time.Minute || w.Forecast > 135*time.Minute {
 		t.Errorf("the next: %v", w.Forecast)
 	}
-	status, _ := tr.s.View(0).Pool("default", "gpu", PoolQuery{Most: 10, Waiters: 10})
+	status, _ := tr.s.View(0).Pool("default", "gpu", kernel.PoolQuery{Most: 10, Waiters: 10})
 	if len(status.Queue) != 3 || status.Queue[0].Forecast != 2*time.Hour || status.Queue[1].Forecast != 10*time.Minute {
 		t.Errorf("%+v", status.Queue)
 	}

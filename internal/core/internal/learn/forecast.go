@@ -1,4 +1,4 @@
-package kernel
+package learn
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
@@ -31,33 +32,24 @@ const (
 
 // seats are those of one resource, the first to become free first.
 type seats struct {
-	s      *look
-	sp     *space
-	r      *Resource
+	kernel.Look
+	r      *kernel.Resource
 	list   []seat
 	other  usage.Recent // of leases that are of no known kind
 	looked int
 	late   bool // somebody holds it for longer than anybody did
 }
 
-// hasKinds reports whether anything was learned of a kind of leases on a resource.
-func (sp *space) hasKinds(path string) (has bool) {
-	if sp.kinds.byName.Len() > 0 {
-		sp.kinds.byName.Ascend(&Kind{Resource: path}, func(k *Kind) bool {
-			has = k.Resource == path
-			return false
-		})
-	}
-	return has
-}
-
-// newSeats returns the seats of a resource; nil if it has too many to look at, or nothing is known of kinds.
-func (l *look) newSeats(sp *space, r *Resource) *seats {
-	if !sp.hasKinds(r.Path) || max(r.Sharers(), sp.poolSize(r.Path)) > maxSeats {
+// newSeats returns the seats of a resource; nil if it has too many to look at.
+func newSeats(l kernel.Look, r *kernel.Resource) *seats {
+	if size(l.Namespace, r) > maxSeats {
 		return nil
 	}
-	all := &seats{s: l, sp: sp, r: r, other: r.more().Usual.Recent()}
-	if sp.isPool(r.Path) {
+	all := &seats{Look: l, r: r}
+	if r.More != nil {
+		all.other = r.More.Usual.Recent()
+	}
+	if l.IsPool(r.Path) {
 		all.ofUnits()
 	} else {
 		all.ofSlots()
@@ -66,10 +58,12 @@ func (l *look) newSeats(sp *space, r *Resource) *seats {
 	return all
 }
 
+// size is how many seats a resource may have.
+func size(n kernel.Namespace, r *kernel.Resource) int { return max(r.Sharers(), n.PoolSize(r.Path)) }
+
 // ofSlots finds the seats of a resource whose slots are all alike: those of each lease, of each rest, and the free
 // ones.
 func (all *seats) ofSlots() {
-	r, now := all.r, all.s.now
 	free := max(1, all.capacity())
 	add := func(slots int, g usage.Guess, known bool) {
 		if slots == 0 {
@@ -79,36 +73,34 @@ func (all *seats) ofSlots() {
 			all.list = append(all.list, seat{slots: slots, free: g})
 		}
 	}
-	all.sp.holders(r, func(c *Claim) bool {
+	all.Holders(all.r, func(c *kernel.Claim) bool {
 		g, known := all.left(c)
 		add(int(c.Slots), g, known)
 		return true
 	})
-	for _, rest := range r.more().resting(now) {
-		add(int(rest.Slots), usage.Guess{Time: time.Duration(rest.Until - now)}, rest.Until != 0)
+	for _, rest := range all.Rests(all.r) {
+		add(int(rest.Slots), usage.Guess{Time: time.Duration(rest.Until - all.Now())}, rest.Until != 0)
 	}
 	if free > 0 {
 		all.list = append(all.list, seat{slots: free})
 	}
 }
 
-func (all *seats) capacity() int {
-	return all.sp.capacity(all.r.Path, all.r, all.sp.definition(all.r.Path))
-}
+func (all *seats) capacity() int { return all.Capacity(all.r.Path, all.r) }
 
 // ofUnits finds the seats of a pool: the units that may be granted one day.
 func (all *seats) ofUnits() {
-	r, now := all.r, all.s.now
-	var resting btree.Map[string, Time]
-	for _, rest := range r.more().resting(now) {
+	r := all.r
+	var resting btree.Map[string, kernel.Time]
+	for _, rest := range all.Rests(r) {
 		for _, name := range rest.Units {
 			resting.Set(name, rest.Until)
 		}
 	}
-	var lease *Claim // that was looked at last: its units mostly follow one another
+	var lease *kernel.Claim // that was looked at last: its units mostly follow one another
 	var left usage.Guess
 	known := true
-	all.sp.pools.Units(r.Path, func(u *pool.Unit) bool {
+	all.Units(r.Path, func(u *pool.Unit) bool {
 		if !u.Fit() {
 			return true
 		}
@@ -119,7 +111,7 @@ func (all *seats) ofUnits() {
 		until, rests := resting.Get(u.Name)
 		switch {
 		case id != "" && (lease == nil || lease.ID != id):
-			lease, _ = all.sp.claims.Get(id)
+			lease = all.Claim(id)
 			left, known = all.left(lease)
 			fallthrough
 		case id != "":
@@ -129,40 +121,30 @@ func (all *seats) ofUnits() {
 		case !rests:
 			all.list = append(all.list, seat{unit: u, slots: 1})
 		case until != 0:
-			all.list = append(all.list, seat{u, 1, usage.Guess{Time: time.Duration(until - now)}})
+			all.list = append(all.list, seat{u, 1, usage.Guess{Time: time.Duration(until - all.Now())}})
 		}
 		return true
 	})
 }
 
 // recent returns what is known of the kind of a claim, or else of all leases on the resource.
-func (all *seats) recent(c *Claim) usage.Recent {
-	if recent := all.s.recentOf(all.sp, c); recent.Known() {
+func (all *seats) recent(c *kernel.Claim) usage.Recent {
+	if recent := all.RecentOf(c); recent.Known() {
 		return recent
 	}
 	return all.other
 }
 
 // left returns how much longer a lease will be held; false if nobody can tell.
-func (all *seats) left(c *Claim) (usage.Guess, bool) {
+func (all *seats) left(c *kernel.Claim) (usage.Guess, bool) {
 	recent := all.recent(c)
-	g, known := recent.Left(time.Duration(all.s.now - c.Since))
+	g, known := recent.Left(time.Duration(all.Now() - c.Since))
 	end := c.EndsAt()
-	if most := time.Duration(max(0, end-all.s.now)); end != 0 && (!known || g.Time > most) {
+	if most := time.Duration(max(0, end-all.Now())); end != 0 && (!known || g.Time > most) {
 		return usage.Guess{Time: most}, true
 	}
 	all.late = all.late || !known && recent.Known()
 	return g, known
-}
-
-// EndsAt returns when a lease ends even if it is renewed: by a break or its hold limit; 0 for never.
-func (c *Claim) EndsAt() Time {
-	t := c.terms()
-	end := t.BreakAt
-	if limit := c.Since.Add(t.HoldLimit); t.HoldLimit != 0 && (end == 0 || limit < end) {
-		end = limit
-	}
-	return end
 }
 
 // forecast makes a forecast of a turn.
@@ -184,7 +166,7 @@ func (all *seats) take(ask *pool.Ask, hold usage.Guess, holds bool) (usage.Guess
 	if taken == nil {
 		return usage.Guess{}, false
 	}
-	turn.Time = max(turn.Time, time.Duration(all.s.availableAfter()-all.s.now))
+	turn.Time = max(turn.Time, time.Duration(all.AvailableAfter()-all.Now()))
 	all.give(taken, n, turn.Then(hold), holds)
 	return turn, true
 }
@@ -255,9 +237,10 @@ func (all *seats) put(one seat) {
 
 // turns calls yield with the waiters of a resource in their order, each with its forecast, until it returns false. It
 // reports whether all of them had a turn.
-func (all *seats) turns(yield func(c *Claim, f usage.Forecast) bool) bool {
-	over, n := all.s.overLimit(all.sp, all.r.Path), 0
-	for c := nextWaiting(all.sp, all.r.Path, beforeAll(all.r.Path)); c != nil; c = nextWaiting(all.sp, all.r.Path, c) {
+func (all *seats) turns(yield func(c *kernel.Claim, f usage.Forecast) bool) bool {
+	path, n := all.r.Path, 0
+	over := all.OverLimit(path)
+	for c := all.NextWaiting(path, nil); c != nil; c = all.NextWaiting(path, c) {
 		var f usage.Forecast
 		if !over(c) {
 			hold, holds := all.recent(c).Hold()
@@ -270,14 +253,12 @@ func (all *seats) turns(yield func(c *Claim, f usage.Forecast) bool) bool {
 	return true
 }
 
-// forecastOf returns when a waiter of a resource has its turn; if c is nil, when somebody would who comes now.
-func (l *look) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
-	all := l.newSeats(sp, r)
+func (s *learned) Forecast(l kernel.Look, r *kernel.Resource, c *kernel.Claim) (found usage.Forecast, ok bool) {
+	all := newSeats(l, r)
 	if all == nil {
-		return l.forecast(sp, r)
+		return found, false
 	}
-	var found usage.Forecast
-	end := all.turns(func(waiter *Claim, f usage.Forecast) bool {
+	end := all.turns(func(waiter *kernel.Claim, f usage.Forecast) bool {
 		if waiter == c {
 			found = f
 		}
@@ -286,33 +267,24 @@ func (l *look) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
 	if c == nil && end {
 		found = all.forecast(all.take(&pool.Ask{N: 1, All: r.Claim != ""}, usage.Guess{}, true))
 	}
-	return found
+	return found, true
 }
 
-// forecasts returns the forecasts for the first waiters of a resource, in their order.
-func (l *look) forecasts(sp *space, r *Resource, most int) (list []leasehold.Waiter) {
-	all := l.newSeats(sp, r)
+func (s *learned) Forecasts(l kernel.Look, r *kernel.Resource, most int) (list []leasehold.Waiter, ok bool) {
+	all := newSeats(l, r)
 	if all == nil {
-		f := l.forecast(sp, r)
-		for i := range min(most, r.Waiting) {
-			list = append(list, leasehold.Waiter{Forecast: f.After(i)})
-		}
-		return list
+		return nil, false
 	}
-	all.turns(func(_ *Claim, f usage.Forecast) bool {
+	all.turns(func(_ *kernel.Claim, f usage.Forecast) bool {
 		if len(list) < most {
 			list = append(list, leasehold.Waiter{Forecast: f.After(0), ForecastError: f.ErrorShown()})
 		}
 		return len(list) < most
 	})
-	return list
+	return list, true
 }
 
-// forecastCost is what it takes to answer a request with a forecast.
-func (s *State) forecastCost(sp *space, r *Resource) int {
-	if !sp.hasKinds(r.Path) {
-		return 0
-	}
-	size := max(r.Sharers(), sp.poolSize(r.Path))
-	return min(maxSeatLooks, (size+1)*(min(r.Waiting, maxTurns)+2)) / PerUnit
+// Cost is what it takes to make a forecast of a resource.
+func (s *learned) Cost(n kernel.Namespace, r *kernel.Resource) int {
+	return min(maxSeatLooks, (size(n, r)+1)*(min(r.Waiting, maxTurns)+2)) / kernel.PerUnit
 }

@@ -50,12 +50,13 @@ type rule struct {
 
 var rules = []rule{
 	{of: "", only: []string{}, std: []string{"time"}},
-	{of: "internal/core", only: append([]string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/internal/alarm", "internal/core/internal/area", "internal/core/internal/learn", "internal/core/internal/reserve", "internal/core/internal/task", "internal/core/internal/unit"}, subjects...), std: append(pure, "hash/maphash")}, // for ids, whose order nobody sees
+	{of: "internal/core", only: append([]string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/internal/alarm", "internal/core/internal/area", "internal/core/internal/learn", "internal/core/internal/records", "internal/core/internal/reserve", "internal/core/internal/task", "internal/core/internal/unit"}, subjects...), std: append(pure, "hash/maphash")}, // for ids, whose order nobody sees
 	// The subjects know the kernel; it knows none of them.
 	{of: "internal/core/internal/kernel", only: append([]string{"", "github.com/tidwall/btree"}, subjects...)},
 	{of: "internal/core/internal/alarm", only: []string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/timeline", "internal/core/usage"}},
 	{of: "internal/core/internal/area", only: []string{"", "internal/core/internal/kernel", "internal/pattern"}},
 	{of: "internal/core/internal/learn", only: []string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/pool", "internal/core/usage"}},
+	{of: "internal/core/internal/records", only: []string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/record", "internal/pattern"}},
 	{of: "internal/core/internal/reserve", only: []string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/access", "internal/core/pool", "internal/core/reservation", "internal/core/timeline"}},
 	{of: "internal/core/internal/task", only: []string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/record"}},
 	{of: "internal/core/internal/unit", only: []string{"", "github.com/tidwall/btree", "internal/core/internal/kernel", "internal/core/pool", "internal/core/timeline"}},

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/learn"
+	"github.com/leasehold/leasehold/internal/core/internal/records"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 	"github.com/leasehold/leasehold/internal/core/internal/unit"
@@ -36,6 +37,7 @@ var subjects = &kernel.Subjects{
 	NewAlarms:       alarm.New,
 	NewReservations: reserve.New,
 	NewLearning:     learn.New,
+	NewRecords:      records.New,
 }
 
 // New returns the state before the first command of a log. The log raises its level.
@@ -97,7 +99,7 @@ type (
 	ChoreKind    = kernel.ChoreKind
 	Left         = kernel.Left
 	Touched      = kernel.Touched
-	Face         = kernel.Face
+	LinkedRecord = kernel.LinkedRecord
 	Quarantine   = kernel.Quarantine
 	Withdrawal   = kernel.Withdrawal
 	Restored     = kernel.Restored
@@ -109,7 +111,7 @@ type (
 	Loss         = kernel.Loss
 	Alarm        = alarm.Alarm
 	Kind         = learn.Kind
-	Mirror       = kernel.Mirror
+	Mirror       = records.Mirror
 	Unit         = kernel.Unit
 	UnitUse      = unit.UnitUse
 	QuietQueue   = unit.QuietQueue
@@ -136,7 +138,7 @@ func LargeOf(c Command) []leasehold.Large { return command.LargeOf(c) }
 func KeepsOrEnds(c Command) bool { return command.KeepsOrEnds(c) }
 
 // Crowded reports whether something was refused because records are being collected: a moment later it is possible.
-func Crowded(err error) bool { return kernel.Crowded(err) }
+func Crowded(err error) bool { return records.Crowded(err) }
 
 // PrefixEnd returns the end of the range of all paths that begin with prefix; empty if the range has no end.
 func PrefixEnd(prefix string) string { return kernel.PrefixEnd(prefix) }

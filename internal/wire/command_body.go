@@ -227,7 +227,7 @@ func (m *message) fence(v *core.Fence) {
 	m.token(2, "fence token", &v.Token)
 }
 
-// link is the claim that a record is the face of.
+// link is the claim that a record stands for.
 func (m *message) link(v *core.Link) {
 	m.text(1, "link resource", &v.Resource)
 	m.text(2, "link id", &v.ID)

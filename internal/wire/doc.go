@@ -305,7 +305,7 @@
 //	                  8 text break by, 9 text break reason, 10 text… units, 11 ending? after,
 //	                  12 duration waited, 13 signed changed wall, 14 text foreign,
 //	                  15 flag may expire, 16 text door, 17 text note, 18 signed noted wall,
-//	                  19 face?, 20 select?, 21 flag task, 22 text reservation
+//	                  19 linked?, 20 select?, 21 flag task, 22 text reservation
 //	lease             1 text namespace, 2 text resource, 3 text id, 4 text holder, 5 labels,
 //	                  6 text reason, 7 text session, 8 state, 9 unsigned token,
 //	                  10 unsigned floor, 11 signed slots, 12 text… units, 13 duration ttl,
@@ -338,7 +338,7 @@
 //	rest              1 unsigned slots, 2 text… units, 3 time until, 4 ending? after
 //	shares            1 signed capacity, 2 unit… units
 //	usual             1 text holds, 2 text waits, 3 time lost, 4 time lost before
-//	face              1 text face path, 2 flag face stays, 3 flag face made
+//	linked            1 text linked path, 2 flag linked stays, 3 flag linked made
 //	shown ending      1 text id, 2 text holder, 3 unsigned token, 4 how, 5 text by,
 //	                  6 text reason, 7 moment at, 8 text foreign, 9 duration ttl
 //	step              1 text holder, 2 text resource

@@ -721,7 +721,7 @@ var goldenRecords = func() map[string]core.Piece {
 			Terms: &core.Terms{
 				Reason: "because", Labels: goldenLabels, Party: "p1", Grace: 5e9, HoldLimit: 3600e9, Expected: 1800e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck",
 				Units: []string{"gpu0", "gpu1"}, After: goldenEnding, Waited: 2e9, ChangedWall: goldenWall,
-				Foreign: "guid-2", MayExpire: true, Door: "azure", Note: goldenNote, NotedWall: goldenWall, Face: &core.Face{Path: "locks/r", Stay: true, Made: true},
+				Foreign: "guid-2", MayExpire: true, Door: "azure", Note: goldenNote, NotedWall: goldenWall, Linked: &core.LinkedRecord{Path: "locks/r", Stay: true, Made: true},
 			},
 		}},
 		"claim-waits": {Space: "default", Value: &core.Claim{

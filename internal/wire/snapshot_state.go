@@ -187,17 +187,17 @@ func (m *message) terms(v *core.Terms) {
 	m.text(16, "door", &v.Door)
 	m.text(17, "note", &v.Note)
 	m.signed(18, "noted wall", &v.NotedWall)
-	maybe(m, 19, "face", &v.Face, m.face)
+	maybe(m, 19, "linked", &v.Linked, m.linked)
 	maybe(m, 20, "select", &v.Select, m.selection)
 	m.flag(21, "task", &v.Task)
 	m.text(22, "reservation", &v.Reservation)
 }
 
-// face is the record of a claim.
-func (m *message) face(v *core.Face) {
-	m.text(1, "face path", &v.Path)
-	m.flag(2, "face stays", &v.Stay)
-	m.flag(3, "face made", &v.Made)
+// linked is the record of a claim.
+func (m *message) linked(v *core.LinkedRecord) {
+	m.text(1, "linked path", &v.Path)
+	m.flag(2, "linked stays", &v.Stay)
+	m.flag(3, "linked made", &v.Made)
 }
 
 // endedClaim is an id that ended. The order in which such records come is the order in which

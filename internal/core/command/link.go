@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Link makes a record the face of a claim: the put that carries it takes the resource, or joins its queue, in the
+// A Link lets a record stand for a claim: the put that carries it takes the resource, or joins its queue, in the
 // same step, and from then on the two end together. A claim has one record at most, and a record one claim.
 //
 // A put whose ID is that of the record's own claim changes the record and renews the claim, if that has a TTL of its
@@ -27,15 +27,15 @@ type Link struct {
 	// MayExpire is as in Acquire.
 	MayExpire bool
 
-	// Stay keeps the record when the claim ends in any other way than through the record: it is a face no more, and
-	// bound to no session. Else it is deleted.
+	// Stay keeps the record when the claim ends in any other way than through the record: it stands for nothing any
+	// more, and is bound to no session. Else it is deleted.
 	Stay bool
 
 	// Mirror makes every claim on the resource, by whichever door, show as a record below this prefix: the order in
 	// which these records were created is the order of holder and queue. It lasts while there is a claim.
 	Mirror string
 
-	// Take changes the claim that the record is the face of now to this ID and Holder, with a new token, ahead of the
+	// Take changes the claim that the record stands for now to this ID and Holder, with a new token, ahead of the
 	// queue.
 	Take bool
 }

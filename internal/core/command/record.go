@@ -18,8 +18,8 @@ type PutRecord struct {
 	By, Reason string // who wanted it and why, where it needs a reason: a write that was forced
 	Request    Request
 
-	Link     *Link // the claim that it is the face of from now on
-	KeepLink bool  // if it is the face of a claim, it stays that, and bound to what it was
+	Link     *Link // the claim that it stands for from now on
+	KeepLink bool  // if it stands for a claim, it goes on doing so, and stays bound to what it was
 }
 
 // A Fence lets a write through only while its writer's lease is good, judged in the

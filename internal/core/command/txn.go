@@ -47,7 +47,7 @@ const (
 	LeaseID       // of the lease that is alive on the resource
 	LeaseToken    // its token
 	LeaseFloor    // the smallest token that is alive on the resource
-	RecordLease   // the id of the claim that it is the face of; empty: it is none
+	RecordLease   // the id of the claim that it stands for; empty: it is none
 	LeaseBreak    // 1 while a break gives its holder time to finish; else 0
 )
 

@@ -27,7 +27,7 @@ type Write struct {
 	Large                *leasehold.Large
 	Keep                 int    // how many former versions; 0: as before, below: none
 	Holder               string // who writes, if that is known
-	Lease                string // that it is the face of, if any
+	Lease                string // that it stands for, if any
 	Loose                bool   // it does not end with its session
 }
 
@@ -100,7 +100,7 @@ func (st *Store) Put(t *Table, w Write, at Stamp) (r, old *leasehold.Record) {
 	return r, old
 }
 
-// Unlink makes a record the face of nothing, and bound to no session. It is a change of the record, and no version
+// Unlink lets a record stand for nothing, and bound to no session. It is a change of the record, and no version
 // of it: what it says is the same. It returns what it is now.
 func (st *Store) Unlink(t *Table, old *leasehold.Record, at leasehold.Revision) *leasehold.Record {
 	r := *old
@@ -111,7 +111,7 @@ func (st *Store) Unlink(t *Table, old *leasehold.Record, at leasehold.Revision) 
 	return &r
 }
 
-// Link makes a record the face of a lease, which is bound to no session. As with Unlink, it is no version of it.
+// Link lets a record stand for a lease, which is bound to no session. As with Unlink, it is no version of it.
 func (st *Store) Link(t *Table, old *leasehold.Record, lease string, at Stamp) *leasehold.Record {
 	r := *old
 	r.Lease, r.Mod, r.Version, r.Token = lease, at.Revision, old.Version+1, max(old.Token, at.Token)

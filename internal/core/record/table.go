@@ -17,7 +17,7 @@ type Table struct {
 	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
 	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
 	bytes    int                               // of records and versions, large values in full
-	linked   int                               // records that are the face of a lease
+	linked   int                               // records that stand for a lease
 }
 
 // A binding says that the record of a path ends with a session.
@@ -80,7 +80,7 @@ func (t *Table) Get(path string) (*leasehold.Record, bool) {
 	return t.records.Get(path)
 }
 
-// Linked returns how many records are the face of a lease.
+// Linked returns how many records stand for a lease.
 func (t *Table) Linked() int { return t.linked }
 
 // Binds reports whether a record ends with its session. The record may be nil.

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/learn"
+	"github.com/leasehold/leasehold/internal/core/internal/records"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 	"github.com/leasehold/leasehold/internal/core/internal/unit"
@@ -20,7 +21,7 @@ func newState() (*kernel.State, *alarms) {
 	made := New().(*alarms)
 	return kernel.NewAt(kernel.NewestLevel, &kernel.Subjects{
 		NewAreas: area.New, NewTasks: task.New, NewPools: unit.New, NewAlarms: func() kernel.Alarms { return made },
-		NewReservations: reserve.New, NewLearning: learn.New,
+		NewReservations: reserve.New, NewLearning: learn.New, NewRecords: records.New,
 	}), made
 }
 

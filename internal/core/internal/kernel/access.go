@@ -241,8 +241,8 @@ func (t *turn) restoreClaimOwner(sp *space, v *ClaimOwner) error {
 }
 
 func (t *turn) restoreRecordOwner(sp *space, v *RecordOwner) error {
-	_, ok := sp.records.Get(v.Path)
-	if _, twice := sp.recordOwners.Set(v.Path, v.Owner); !ok || twice {
+	_, twice := sp.recordOwners.Set(v.Path, v.Owner)
+	if twice || sp.records.Get(v.Path) == nil {
 		return fmt.Errorf("snapshot has the owner of record %q twice, or the record is not there", v.Path)
 	}
 	t.tallies.add(v.Owner, tally{records: 1, bytes: sp.records.BytesOf(v.Path)})
@@ -285,8 +285,7 @@ func (c *checker) access(s *State) {
 	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.recordOwners.Scan(func(path string, owner *access.Owner) bool {
-			_, ok := sp.records.Get(path)
-			c.that(ok && owner != nil, "%s: %s has an owner and is no record", sp.name, path)
+			c.that(sp.records.Get(path) != nil && owner != nil, "%s: %s has an owner and is no record", sp.name, path)
 			return true
 		})
 		sp.claimOwners.Scan(func(id string, owner *access.Owner) bool {

@@ -431,7 +431,7 @@ func (t *turn) grant(sp *space, taken Resource, claim *Claim) *Claim {
 		event.By = leasehold.ByBackfill
 	}
 	t.emit(sp, event)
-	if granted.Slots == 0 && granted.face() == nil {
+	if granted.Slots == 0 && granted.Linked() == nil {
 		t.holderChanged(sp, granted.Resource)
 	}
 	return t.announceReservations(sp, granted)

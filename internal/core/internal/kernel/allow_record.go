@@ -81,7 +81,7 @@ func (l *look) denySpan(v access.Verb, namespace, from, to string) *leasehold.Er
 func (t *turn) allowRecord(v access.Verb, namespace, path string) *leasehold.Error {
 	owner := t.permit.Self()
 	if sp := t.space(namespace); sp != nil {
-		if _, ok := sp.records.Get(path); ok {
+		if sp.records.Get(path) != nil {
 			owner = sp.recordOwner(path)
 		}
 	}
@@ -184,4 +184,42 @@ func (t *turn) allowOp(namespace string, o *Op) *leasehold.Error {
 		return t.allowParts(namespace, o.Txn)
 	}
 	return deny("%s may not do this: nobody said who may", t.permit.Asker.Principal)
+}
+
+// mayEnd refuses to end a claim through its record to those who could not end it by its id.
+func (l *look) mayEnd(sp *space, claim *Claim) *leasehold.Error {
+	if l.permit == nil {
+		return nil
+	}
+	verb := access.Release
+	if r := claim.Linked(); r != nil && r.Made {
+		verb = access.Break
+	}
+	if l.permit.May(verb, sp.name, claim.Resource, sp.claimOwner(claim.ID)) {
+		return nil
+	}
+	if !l.sees(sp, claim.ID, claim.Resource) {
+		return deny("%s may not end the lease that %s stands for: that needs the verb %s; ask an admin",
+			l.permit.Asker.Principal, claim.Linked().Path, verb)
+	}
+	return l.deny(verb, sp.name, claim.Resource)
+}
+
+// mayTakeOver refuses to take a lease through its record for another holder.
+func (l *look) mayTakeOver(sp *space, claim *Claim, link *Link) *leasehold.Error {
+	switch {
+	case l.quarantined():
+		return l.notGiven(&Change{ID: claim.ID, Holder: link.Holder}).Err
+	case l.permit != nil &&
+		!l.permit.MayHold(access.Change, sp.name, link.Resource, link.Holder, sp.claimOwner(claim.ID)):
+		return l.deny(access.Change, sp.name, link.Resource)
+	case l.gains(sp, claim):
+		return l.withinOwn(tally{leases: 1})
+	}
+	return nil
+}
+
+// gains reports whether a lease that is taken was not the asker's before.
+func (l *look) gains(sp *space, claim *Claim) bool {
+	return l.permit != nil && !l.permit.Owns(sp.claimOwner(claim.ID))
 }

@@ -49,15 +49,6 @@ func (sp *space) mayTakeNames(items []Item) *leasehold.Error {
 	return sp.areas.Refuse(slices.Clone(items)) // a copy, or those of every request would be on the heap
 }
 
-// noLinkedPattern refuses a record that would stand for a lease on a path of an area: what a transaction takes is
-// judged one by one, and might overlap.
-func (s *State) noLinkedPattern(l *Link) *leasehold.Error {
-	if !pattern.In(l.Resource) {
-		return nil
-	}
-	return refuse(leasehold.Refused, "%s is a path in an area: no record stands for a lease on it", l.Resource).Err
-}
-
 // overlapping calls yield with the resources in use whose names overlap a path: see Areas.
 func (s *State) overlapping(sp *space, path string, yield func(*Resource) bool) (looked int) {
 	if !pattern.In(path) {

@@ -58,7 +58,7 @@ func (t *turn) change(c *Change) Answer {
 		changed.setTerms(terms)
 		t.rename(sp, claim, &changed)
 	}
-	changed.dropFace()
+	changed.SetLinked(nil)
 	t.replace(sp, claim, &changed)
 	t.renamed(sp, claim, &changed)
 	changed.Revision = t.revise(sp)
@@ -69,7 +69,7 @@ func (t *turn) change(c *Change) Answer {
 	event := t.event(sp, &changed, leasehold.Changed)
 	event.Hold, event.Until = over, t.moment(t.deadlineOf(sp, &changed))
 	t.emit(sp, event)
-	t.changeFace(sp, claim)
+	t.changeLinked(sp, claim)
 	return t.changedAnswer(sp, &changed)
 }
 
@@ -91,7 +91,7 @@ func (t *turn) describe(sp *space, claim *Claim, about *About) Answer {
 	event := t.event(sp, &described, leasehold.Changed)
 	event.Reason, event.Until = about.Reason, t.moment(t.deadlineOf(sp, &described))
 	t.emit(sp, event)
-	if described.standing() && described.Holder != claim.Holder {
+	if described.ShownAsHolder() && described.Holder != claim.Holder {
 		t.showByRecord(sp, &described)
 	}
 	return t.changedAnswer(sp, &described)

@@ -158,10 +158,7 @@ func (t *turn) collect(sp *space, session string, most int) {
 			continue
 		}
 		chore := sp.chore(CollectSession, session)
-		if path := sp.records.FirstBound(session); path != "" {
-			r, _ := sp.records.Get(path)
-			t.work.take(RecordCost)
-			t.dropRecord(sp, r, chore.Left.How)
+		if sp.records.EndBound(t.in(sp), session, chore.Left.How) {
 			continue
 		}
 		t.dropChore(sp, chore)

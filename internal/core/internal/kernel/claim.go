@@ -69,7 +69,7 @@ type Terms struct {
 	After       *Ending       // of which the holder is warned
 	Waited      time.Duration // in the queue, before the grant
 	ChangedWall int64         // when its holder got it from another
-	Face        *Face         // the record by which it shows
+	Linked      *LinkedRecord // the record by which it shows
 
 	Reservation string // that it claims
 
@@ -94,7 +94,7 @@ func (c *Claim) setTerms(t Terms) {
 	c.Terms = nil
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
-		t.Waited == 0 && t.ChangedWall == 0 && t.Face == nil && t.Select == nil && t.Reservation == "" &&
+		t.Waited == 0 && t.ChangedWall == 0 && t.Linked == nil && t.Select == nil && t.Reservation == "" &&
 		t.Foreign == "" && !t.MayExpire && !t.Task && t.Door == "" && t.Note == "" {
 		return
 	}
@@ -251,7 +251,7 @@ func (t *turn) countBound(sp *space, id string, more int) {
 }
 
 // countRecord is countBound for records, which also decide when somebody has to look for
-// records that are over: see moveLapse.
+// records that are over: see moveSessionEnd.
 func (t *turn) countRecord(sp *space, id string, more int) {
 	session, ok := sp.sessions.Get(id)
 	if !ok {
@@ -261,7 +261,7 @@ func (t *turn) countRecord(sp *space, id string, more int) {
 	counted := t.freshSession(sp, session)
 	counted.Claims += more
 	counted.records = uint16(int(counted.records) + more)
-	sp.moveSessionEnd(before, counted.end())
+	sp.moveSessionEnd(id, before, counted.end())
 }
 
 // freshSession returns a session of the table to be changed in place: a copy, or the session itself if the entry that
@@ -274,25 +274,18 @@ func (t *turn) freshSession(sp *space, session *Session) *Session {
 	return t.fresh
 }
 
-// moveSessionEnd keeps the list of the sessions that have records, by when they end. A read uses it
-// to leave out the records of sessions that are over and not collected yet, without looking at
-// every record.
-func (sp *space) moveSessionEnd(was, is sessionEnd) {
-	if was == is {
-		return
-	}
-	if was.at != 0 {
-		sp.sessionEnds.Delete(was)
-	}
-	if is.at != 0 {
-		sp.sessionEnds.Set(is)
+// moveSessionEnd tells when the records of a session end now, so that a read can leave them out if the session is over
+// and they are not collected yet.
+func (sp *space) moveSessionEnd(id string, was, is Time) {
+	if was != is {
+		sp.records.MoveSession(id, was, is)
 	}
 }
 
-// end is when the records of a session end; zero if there are none. The session may be nil.
-func (session *Session) end() sessionEnd {
+// end is when the records of a session end; 0 if there are none. The session may be nil.
+func (session *Session) end() Time {
 	if session == nil || session.records == 0 {
-		return sessionEnd{}
+		return 0
 	}
-	return sessionEnd{session.Expires, session.ID}
+	return session.Expires
 }

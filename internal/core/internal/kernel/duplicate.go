@@ -211,12 +211,12 @@ func (t *turn) remember(c Command, a Answer) {
 	} else {
 		t.pushOutcome(sp, key, t.now)
 	}
-	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c), At: t.now, Answer: remembered(a)})
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c), At: t.now, Answer: Remembered(a)})
 }
 
-// remembered returns an answer as it is kept: without how far a forecast may be off, which an answer that is given
+// Remembered returns an answer as it is kept: without how far a forecast may be off, which an answer that is given
 // again has for its own moment.
-func remembered(a Answer) Answer {
+func Remembered(a Answer) Answer {
 	if a.Waiter != nil && a.Waiter.ForecastError != 0 {
 		a.Waiter = new(*a.Waiter)
 		a.Waiter.ForecastError = 0

@@ -55,9 +55,6 @@ func (t *turn) expire(due *timer) {
 	case dueQuarantine:
 		t.resume()
 	case dueShelf:
-		shelf, _ := sp.records.Shelf(key)
-		versions := t.records.DropShelf(&sp.records, shelf)
-		t.timeShelf(sp, key)
-		t.work.take(versions)
+		sp.records.DropFormer(t.in(sp), key)
 	}
 }

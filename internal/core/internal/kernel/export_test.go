@@ -23,7 +23,6 @@ func (s *State) Chores() int { return s.chores.Len() }
 // Limits of work, for tests.
 const (
 	MaxWork        = maxWork
-	MaxReadWork    = maxReadWork
 	MaxAnswerFloor = maxAnswerFloor
 )
 

@@ -55,7 +55,7 @@ func (t *turn) finish(sp *space, c *Claim, e end) {
 	}
 	event.Own = e.own && c.Session != ""
 	t.emit(sp, event)
-	t.endFace(sp, c, how)
+	t.endLinked(sp, c, how)
 	sp.tasks.Ended(t.in(sp), c, how)
 	if c.Overdue || !how.Clean() {
 		t.alarms.Ended(t.in(sp), c, how, learned.LostBefore)
@@ -110,7 +110,7 @@ func (t *turn) leave(sp *space, c *Claim, how leasehold.How) {
 			event.By, event.Reason = by, reason
 		}
 		t.emit(sp, event)
-		t.endFace(sp, c, how)
+		t.endLinked(sp, c, how)
 		t.shortened(sp, c.Resource)
 	}
 	for _, c := range together {

@@ -1,7 +1,5 @@
 package kernel
 
-import "github.com/tidwall/btree"
-
 // Freeze returns a copy that stays as it is while the original goes on. The trees are shared
 // until one side changes them, so its cost depends on the number of namespaces alone. A frozen
 // state can be read from another goroutine; it cannot be applied to. It has no timers, since nothing
@@ -14,7 +12,7 @@ func (s *State) Freeze() *State {
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq,
-		records: s.records.Copy(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms.Copy(),
+		records: s.records.Freeze(), definitions: s.definitions, tasks: s.tasks, alarms: s.alarms.Copy(),
 		policy: s.policy, tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(),
 		withdrawal: s.withdrawal,
 	}
@@ -32,9 +30,7 @@ func (sp *space) freeze() *space {
 	f.resources, f.claims, f.sessions = *sp.resources.Copy(), sp.claims.copy(), *sp.sessions.Copy()
 	f.endedSessions, f.outcomes = *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
-	f.records, f.sessionEnds = sp.records.Copy(), sp.sessionEnds.Copy()
-	f.claimEnds, f.mirrors = sp.claimEnds.Copy(), *sp.mirrors.Copy()
-	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
+	f.records = sp.records.Copy()
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
 		*sp.definitions.Copy()
 	f.chores = *sp.chores.Copy()

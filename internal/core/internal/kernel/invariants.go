@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/pattern"
 )
 
@@ -19,7 +18,7 @@ import (
 // none. It looks at everything, and is therefore for tests and for operators.
 func (s *State) Check() error {
 	c, reads := &checker{}, s.reader(&work{most: math.MaxInt})
-	c.records.That = c.that
+	c.records = s.records.Checker(c.that)
 	idle, events := 0, 0
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		c.space(reads, sp)
@@ -41,7 +40,7 @@ func (s *State) Check() error {
 	c.that(chores == s.chores.Len(), "%d chores were put off, %d are in order", chores, s.chores.Len())
 	c.that(s.totals.historyBytes <= maxHistory, "history has %d bytes", s.totals.historyBytes)
 	c.totals(s)
-	c.records.Store(&s.records)
+	c.records.All()
 	s.alarms.CheckAll(s.totals.alarms, c.that)
 	c.restored(s)
 	c.access(s)
@@ -100,7 +99,7 @@ func (c *checker) totals(s *State) {
 
 type checker struct {
 	found   []error
-	records record.Checker
+	records RecordChecker
 }
 
 // that records a contradiction. One mistake can show in a million places; a hundred of them
@@ -117,23 +116,18 @@ type census struct {
 	waiting map[string]int    // by resource
 	taken   map[string]Shares // by resource
 	bound   map[string]int    // what each session would take with it
+	records map[string]int    // the records among that
 }
 
 // space checks one namespace. Claims come first, because they fill the census.
 func (c *checker) space(s *look, sp *space) {
-	n := census{map[string]int{}, map[string]Shares{}, map[string]int{}}
+	n := census{map[string]int{}, map[string]Shares{}, map[string]int{}, map[string]int{}}
 	c.claims(s, sp, n)
-	c.records.Table(&sp.records, record.Scope{
-		Name: sp.name, Revision: sp.revision, Token: sp.token,
-		Session: func(id string) bool {
-			_, alive := sp.sessions.Get(id)
-			return alive || sp.left(id) != nil
-		},
-		Bound: func(session string) { n.bound[session]++ },
-		Loose: sp.loose,
+	c.records.Space(Namespace{s.State, sp}, sp.records, func(session string) {
+		n.bound[session]++
+		n.records[session]++
 	})
-	c.links(s, sp)
-	c.sessions(sp, n.bound)
+	c.sessions(sp, n)
 	c.chores(s, sp)
 	c.resources(s, sp, n.waiting)
 	c.shares(s, sp, n.taken)
@@ -211,22 +205,14 @@ func (c *checker) claims(s *look, sp *space, n census) {
 
 // sessions checks that each session counts what is bound to it. A count that is too low would
 // let a session have more than it may; one that is too high would refuse it for nothing.
-func (c *checker) sessions(sp *space, claims map[string]int) {
-	ends := 0
+func (c *checker) sessions(sp *space, n census) {
 	sp.sessions.Scan(func(id string, session *Session) bool {
-		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims,
-			claims[id])
-		c.that(int(session.records) == len(sp.records.Bound(id)), "%s: session %s counts %d records", sp.name, id,
-			session.records)
-		if l := session.end(); l.at != 0 {
-			ends++
-			_, ok := sp.sessionEnds.Get(l)
-			c.that(ok, "%s: session %s has records and ends at %d, which is not noted", sp.name, id, l.at)
-		}
+		c.that(session.Claims == n.bound[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims,
+			n.bound[id])
+		c.that(int(session.records) == n.records[id], "%s: session %s counts %d records and has %d", sp.name, id,
+			session.records, n.records[id])
 		return true
 	})
-	c.that(ends == sp.sessionEnds.Len(), "%s: %d sessions have records, %d are noted", sp.name, ends,
-		sp.sessionEnds.Len())
 }
 
 // together checks that the waiters of one request agree with each other. If one of them had
@@ -436,13 +422,7 @@ func (c *checker) heap(s *State) {
 			see(session.timer, session.Expires, id)
 			return true
 		})
-		sp.records.Scan(func(v any) bool {
-			if shelf, ok := v.(*Shelf); ok {
-				t, _ := sp.shelfTimers.Get(shelf.Path)
-				see(t, shelf.Due(), shelf.Path)
-			}
-			return true
-		})
+		sp.records.Timers(func(path string, t *Timer, at Time) { see(t, at, path) })
 		sp.resources.Scan(func(path string, r *Resource) bool {
 			if r.Waiting > 0 || sp.isTodo(path) || pattern.In(path) {
 				see(r.timer, r.resumes(), path)

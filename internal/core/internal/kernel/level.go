@@ -23,6 +23,6 @@ func (s *State) Raise(to Level) error {
 func NewAt(level Level, subjects *Subjects) *State {
 	return &State{
 		level: level, subjects: subjects, due: newDeadlines(), alarms: subjects.NewAlarms(),
-		reservations: subjects.NewReservations(), learning: subjects.NewLearning(),
+		reservations: subjects.NewReservations(), learning: subjects.NewLearning(), records: subjects.NewRecords(),
 	}
 }

@@ -72,10 +72,7 @@ func (n Namespace) Ended(id string) *EndedClaim {
 }
 
 // HasRecord reports whether there is a record at a path.
-func (n Namespace) HasRecord(path string) bool {
-	_, ok := n.sp.records.Get(path)
-	return ok
-}
+func (n Namespace) HasRecord(path string) bool { return n.sp.records.Get(path) != nil }
 
 // Arrivals is the last number in the order of arrival.
 func (n Namespace) Arrivals() uint64 { return n.sp.arrivals }
@@ -133,4 +130,9 @@ func (n Namespace) MostUnits(path string, ask *pool.Ask) int { return n.sp.pools
 
 func (n Namespace) NeverEnough(path string, ask *pool.Ask, most int) string {
 	return n.sp.pools.NeverEnough(path, ask, most)
+}
+
+// Claims calls yield with all leases and waiters, until it returns false.
+func (n Namespace) Claims(yield func(*Claim) bool) {
+	n.sp.claims.Scan(func(_ string, c *Claim) bool { return yield(c) })
 }

@@ -131,7 +131,8 @@ func (sp *space) tally() tally {
 		return tally{}
 	}
 	waiters := sp.queue.Len()
-	return tally{sp.claims.Len() - waiters, waiters, sp.sessions.Len(), sp.records.Len(), sp.records.Bytes()}
+	records, bytes := sp.records.Size()
+	return tally{sp.claims.Len() - waiters, waiters, sp.sessions.Len(), records, bytes}
 }
 
 // Use is how much somebody has of what quotas limit. As for quotas, those who wait count as leases too.
@@ -196,7 +197,7 @@ func (l *look) writesWithinQuotas(namespace string, writes []record.Write) *leas
 	var others btree.Map[string, int] // bytes
 	for i := range writes {
 		w := &writes[i]
-		g := sp.table().Growth(w)
+		g := growth(sp, w)
 		all.records, all.bytes = all.records+g.Records, all.bytes+g.Bytes
 		if g.Records > 0 {
 			own.records, own.bytes = own.records+1, own.bytes+g.Bytes+g.Former
@@ -220,6 +221,14 @@ func (l *look) writesWithinQuotas(namespace string, writes []record.Write) *leas
 		return failure
 	}
 	return l.withinNamespace(namespace, all)
+}
+
+// growth is how much more there would be after a write. The namespace may be nil.
+func growth(sp *space, w *record.Write) record.Growth {
+	if sp == nil {
+		return (*record.Table)(nil).Growth(w)
+	}
+	return sp.records.Growth(*w)
 }
 
 // mayGrow reports whether the records of somebody may have more bytes. The asker may not know how many they have.

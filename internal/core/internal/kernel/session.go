@@ -60,7 +60,7 @@ func (t *turn) extend(sp *space, session *Session) *Session {
 	longer.Gap = max(longer.Gap, t.gap(session.TTL, session.Expires))
 	longer.Expires = t.now.Add(session.TTL)
 	t.putSession(sp, &longer)
-	sp.moveSessionEnd(session.end(), longer.end())
+	sp.moveSessionEnd(session.ID, session.end(), longer.end())
 	t.lateSession(sp, session, &longer)
 	return &longer
 }
@@ -135,7 +135,7 @@ func (t *turn) endSession(sp *space, session *Session, how leasehold.How) {
 	}
 	t.work.take(EndCost)
 	sp.sessions.Delete(session.ID)
-	sp.moveSessionEnd(session.end(), sessionEnd{})
+	sp.moveSessionEnd(session.ID, session.end(), 0)
 	t.totals.sessions--
 	t.tallies.add(session.Owner, tally{sessions: -1})
 	t.due.Set(session.timer, 0)

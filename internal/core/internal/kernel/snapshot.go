@@ -17,9 +17,9 @@ import (
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *reservation.Reservation,
 // *reservation.Series, *Calendar, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Mirror, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
-// *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
-// *leasehold.Definition, *leasehold.Task, *leasehold.Record or *leasehold.Event. Those of the subjects
+// *Mark, *Restored, *Totals, *PolicyHead, an item of a policy,
+// *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner,
+// *leasehold.Definition, *leasehold.Task or *leasehold.Event. Those of the subjects
 // come beside these. Space is the namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
@@ -97,11 +97,8 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			more = sp.pools.Pieces(piece) && s.learning.Pieces(name, piece) && s.reservations.Pieces(name, piece)
 		}
 		if more {
-			more = sp.claimPieces(yield) && sp.claimOwnerPieces(yield) && sp.mirrorPieces(yield)
-		}
-		if more {
-			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) }) &&
-				sp.recordOwnerPieces(yield)
+			more = sp.claimPieces(yield) && sp.claimOwnerPieces(yield) &&
+				sp.records.Pieces(func(v any) bool { return yield(Piece{name, v}) }) && sp.recordOwnerPieces(yield)
 		}
 		if more {
 			// Only the outcomes of sessions, whose keys begin with "s": they are forgotten with
@@ -227,7 +224,7 @@ func Restore(pieces iter.Seq2[Piece, error], subjects *Subjects) (*State, error)
 		return nil, fmt.Errorf("snapshot is empty")
 	}
 	t.indexAreas()
-	return s, s.allLinked()
+	return s, s.allRestored()
 }
 
 // restore takes over one piece: those of the whole state itself, the others by restoreIn.
@@ -286,14 +283,6 @@ func (t *turn) restoreIn(sp *space, value any) error {
 		return t.restoreResource(sp, v)
 	case *Claim:
 		return t.restoreClaim(sp, v)
-	case *leasehold.Record:
-		return t.restoreRecord(sp, v)
-	case *Shelf:
-		return t.restoreShelf(sp, v)
-	case *leasehold.Version:
-		return t.records.RestoreVersion(&sp.records, v)
-	case *Mirror:
-		return t.restoreMirror(sp, v)
 	case *ClaimOwner:
 		return t.restoreClaimOwner(sp, v)
 	case *RecordOwner:
@@ -335,6 +324,9 @@ func (t *turn) restoreSubject(sp *space, value any) error {
 	if known, err := t.learning.Restore(t.in(sp), value); known {
 		return err
 	}
+	if known, err := sp.records.Restore(t.in(sp), value); known {
+		return err
+	}
 	if known, err := t.reservations.Restore(t.in(sp), value); known {
 		return err
 	}
@@ -342,14 +334,6 @@ func (t *turn) restoreSubject(sp *space, value any) error {
 		return err
 	}
 	return fmt.Errorf("snapshot has a %T, which is unknown here", value)
-}
-
-func (t *turn) restoreShelf(sp *space, v *Shelf) error {
-	if err := t.records.RestoreShelf(&sp.records, v); err != nil {
-		return err
-	}
-	t.timeShelf(sp, v.Path)
-	return nil
 }
 
 // restoreResource takes over a resource with the accounts that setResource keeps. It does not

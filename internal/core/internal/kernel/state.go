@@ -9,7 +9,6 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
-	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
@@ -62,10 +61,10 @@ type State struct {
 	quarantine  *timer // its end
 	totals      totals
 	rankings    [orders]ranking
-	definitions int          // how many there are in all namespaces
-	tasks       int          // the same
-	records     record.Store // what is counted of those of all namespaces
-	tallies     tallies      // what each principal has
+	definitions int         // how many there are in all namespaces
+	tasks       int         // the same
+	records     RecordStore // what is counted of those of all namespaces
+	tallies     tallies     // what each principal has
 	due         timeline.Heap[dueThing]
 
 	// What this server alone has. None of it decides anything, work that is counted included.
@@ -109,12 +108,8 @@ type space struct {
 
 	tasks Tasks
 
-	records     record.Table
-	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
-	sessionEnds *btree.BTreeG[sessionEnd] // the sessions that have records, by when they end
-	claimEnds   *btree.BTreeG[sessionEnd] // the claims that have records and end by themselves, by when they do
-	mirrors     btree.Map[string, string] // the prefixes of the records of mirrored resources
-	shown       int                       // claims that have records
+	records Records
+	mirrors int // resources whose holders show as records: see Records
 
 	// Whose the claims and the records are that somebody owns, by id and by path. They are not part of a claim: in
 	// a cluster where nobody is asked for a proof they cost nothing.
@@ -150,19 +145,14 @@ type place struct{ namespace, path string }
 // A binding says that a claim ends with a session.
 type binding struct{ session, id string }
 
-// A sessionEnd is when a session ends unless it is renewed.
-type sessionEnd struct {
-	at      Time
-	session string
-}
-
 func (s *State) newSpace(name string) *space {
 	return &space{
 		name: name, claims: newIDs(), queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), sessionEnds: newSessionEnds(), claimEnds: newSessionEnds(), records: record.NewTable(),
-		pools: s.subjects.NewPools(),
-		areas: s.subjects.NewAreas(),
-		tasks: s.subjects.NewTasks(),
+		bound:   newBound(),
+		pools:   s.subjects.NewPools(),
+		areas:   s.subjects.NewAreas(),
+		tasks:   s.subjects.NewTasks(),
+		records: s.records.New(),
 	}
 }
 
@@ -183,15 +173,6 @@ func newBound() *btree.BTreeG[binding] {
 			return a.session < b.session
 		}
 		return a.id < b.id
-	}, noLocks)
-}
-
-func newSessionEnds() *btree.BTreeG[sessionEnd] {
-	return btree.NewBTreeGOptions(func(a, b sessionEnd) bool {
-		if a.at != b.at {
-			return a.at < b.at
-		}
-		return a.session < b.session
 	}, noLocks)
 }
 
@@ -321,11 +302,14 @@ func (t *turn) decide(c Command) (Answer, error) {
 	case *Move:
 		return t.move(c), nil
 	case *PutRecord:
-		return t.putRecord(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.records.Put(t.in(sp), c), nil
 	case *DeleteRecord:
-		return t.deleteRecord(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.records.Delete(t.in(sp), c), nil
 	case *Txn:
-		return t.txn(c), nil
+		sp := t.orNew(t.space(c.Namespace), c.Namespace)
+		return sp.records.Txn(t.in(sp), c), nil
 	case *Define:
 		return t.define(c), nil
 	case *Undefine:
@@ -387,6 +371,14 @@ func (t *turn) makeSpace(name string) (*space, *leasehold.Error) {
 		return nil, failure
 	}
 	return sp, nil
+}
+
+// orNew returns a namespace or, if that does not exist, an empty one to look at: a refusal must not begin it.
+func (s *State) orNew(sp *space, namespace string) *space {
+	if sp == nil {
+		return s.newSpace(namespace)
+	}
+	return sp
 }
 
 // keepSpace begins a namespace, unless it has begun.

@@ -21,6 +21,7 @@ type Subjects struct {
 	NewAlarms       func() Alarms
 	NewReservations func() Reservations
 	NewLearning     func() Learning
+	NewRecords      func() RecordStore
 }
 
 // A Turn is what a subject may do by the command at hand. The namespace may be new: nobody else sees it before
@@ -61,8 +62,8 @@ func (k Turn) Arrive() uint64 {
 	return k.sp.arrivals
 }
 
-// Settle ends what is over on a resource.
-func (k Turn) Settle(path string) { k.t.settle(k.sp, path) }
+// Settle ends what is over on a resource, and returns what is known of it then; nil if nothing is.
+func (k Turn) Settle(path string) *Resource { return k.t.settle(k.sp, path) }
 
 // WakeQueue grants what is free of a resource to those who wait for it.
 func (k Turn) WakeQueue(path string) { k.t.wakeQueue(k.sp, path) }
@@ -78,34 +79,29 @@ func (k Turn) PassRests(path string) {
 }
 
 // Record returns the record of a path; nil if there is none, or whose it is has ended.
-func (k Turn) Record(path string) *leasehold.Record { return k.t.liveRecord(k.sp, path) }
+func (k Turn) Record(path string) *leasehold.Record { return k.sp.records.Live(k, path) }
 
 // MayWrite refuses a record for which there is no room.
 func (k Turn) MayWrite(w record.Write) *leasehold.Error {
-	return k.t.roomFor(k.sp, k.sp.name, []record.Write{w})
+	return k.sp.records.MayWrite(k, w)
 }
 
 // Write writes a record in place of an old one, which may be nil. It refuses if the namespace is new, and there are as
 // many as there can be.
 func (k Turn) Write(old *leasehold.Record, w record.Write, by, reason string) (*leasehold.Record, *leasehold.Error) {
-	if failure := k.t.keepSpace(k.sp); failure != nil {
+	if failure := k.Keep(); failure != nil {
 		return nil, failure
 	}
-	if k.t.changedNow(k.sp, old) {
-		k.sp.touched = 0
-	}
-	return k.t.setRecord(k.sp, w, writing{by: by, reason: reason}), nil
+	k.ReviseAfter(old)
+	return k.sp.records.Write(k, w, by, reason), nil
 }
 
 // Touch returns a claim after all that is over and touches it has ended; nil if there is none.
 func (k Turn) Touch(id string) *Claim { return k.t.touch(k.sp, id) }
 
-// CheckFence refuses what is not done by the lease and the token that it names, and LostFence says why there is no
-// such lease.
-func (k Turn) CheckFence(f Fence) *leasehold.Error {
-	_, failure := k.t.leaseFence(k.sp, f)
-	return failure
-}
+// CheckFence returns the token of the lease by which something is done, and refuses what is not done by it and by the
+// token that is named beside it. LostFence says why there is no such lease.
+func (k Turn) CheckFence(f Fence) (leasehold.Token, *leasehold.Error) { return k.t.leaseFence(k.sp, f) }
 
 func (k Turn) LostFence(f Fence) *leasehold.Error { return k.t.lostFence(k.sp, f) }
 
@@ -159,10 +155,16 @@ func (k Turn) Event(c *Claim, kind leasehold.Kind) *leasehold.Event { return k.t
 
 func (k Turn) Emit(e *leasehold.Event) { k.t.emit(k.sp, e) }
 
-// Leave lets a waiter leave the queue, and Break ends a lease, or says when it will.
+// Leave lets a waiter leave the queue, and Break ends a lease, or says when it will; a waiter it sends away.
 func (k Turn) Leave(c *Claim, how leasehold.How) { k.t.leave(k.sp, c, how) }
 
-func (k Turn) Break(c *Claim, how *Break) { k.t.breakOne(k.sp, c, how) }
+func (k Turn) Break(c *Claim, how *Break) {
+	if c.Waiting() {
+		k.t.breakWaiter(k.sp, c, how)
+		return
+	}
+	k.t.breakOne(k.sp, c, how)
+}
 
 // ComeFirst brings a waiter to the head of the queue.
 func (k Turn) ComeFirst(c *Claim) {

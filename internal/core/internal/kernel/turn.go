@@ -36,26 +36,22 @@ type turn struct {
 	door      string        // that the command came through; empty: nobody says
 	asker     *access.Asker // who asks for it; nil: nobody was proven to
 	unsettled bool          // it looked at something of which not all that is over was collected
-	faced     int           // leases and waiters that become records by it, as resources are mirrored
 	*lists
 }
 
 // The lists of a turn. Their memory is used again by the next one.
 type lists struct {
-	asked    []*Claim    // what it asks for
-	reserved []string    // paths that it puts
-	picked   []picked    // units, by what it grants
-	lasts    []lastEvent // events that come after all others; empty when it is done
-	woken    []wakeup    // resources of which something may be free; empty when it is done
-	unshown  []wakeup    // resources whose records may have to show another holder; empty when it is done
-	room     txnRoom
+	asked   []*Claim    // what it asks for
+	picked  []picked    // units, by what it grants
+	lasts   []lastEvent // events that come after all others; empty when it is done
+	woken   []wakeup    // resources of which something may be free; empty when it is done
+	unshown []wakeup    // resources whose records may have to show another holder; empty when it is done
 }
 
 // begin returns the turn of the next command, or of what an entry does beside its commands.
 func (s *State) begin() *turn {
 	l := &s.lists
-	l.reserved, l.picked = l.reserved[:0], l.picked[:0]
-	l.lasts, l.woken, l.unshown = l.lasts[:0], l.woken[:0], l.unshown[:0]
+	l.picked, l.lasts, l.woken, l.unshown = l.picked[:0], l.lasts[:0], l.woken[:0], l.unshown[:0]
 	s.hand = turn{look: look{State: s, work: &s.last.budget}, entry: &s.last, lists: l}
 	return &s.hand
 }

@@ -105,7 +105,7 @@ type sharing struct {
 // View returns what can be read of the state while nothing is applied to it.
 // passed is the time since the last stamp, for what is left of each lease.
 func (s *State) View(passed time.Duration) View {
-	v := &view{passed: max(0, passed), calm: s.nothingDue(), work: work{most: maxReadWork}}
+	v := &view{passed: max(0, passed), calm: s.nothingDue(), work: work{most: MaxReadWork}}
 	v.s = s.reader(&v.work)
 	return v
 }
@@ -142,7 +142,8 @@ func (v *view) Counts() (n Counts) {
 		n.Leases += sp.claims.Len() - sp.queue.Len()
 		n.Sessions += sp.sessions.Len()
 		n.Resources += sp.resources.Len()
-		n.Records += sp.records.Len()
+		records, _ := sp.records.Size()
+		n.Records += records
 		return true
 	})
 	n.Versions = v.s.records.Versions()
@@ -361,7 +362,7 @@ func (v *view) EndedAs(namespace, id string) (last string, how leasehold.How) {
 	if sp == nil {
 		return id, 0
 	}
-	for range maxReadWork {
+	for range MaxReadWork {
 		ended, ok := sp.claims.Ended(id)
 		if !ok {
 			return id, 0

@@ -18,9 +18,9 @@ import (
 const (
 	// maxWork is the budget of an entry. One command may go beyond it by as much again.
 	maxWork = 4096
-	// maxReadWork is how much work one read does. What would need more is cut short, or
+	// MaxReadWork is how much work one read does. What would need more is cut short, or
 	// refused where it cannot be.
-	maxReadWork = 4096
+	MaxReadWork = 4096
 )
 
 // What things cost.

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/alarm"
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
+	"github.com/leasehold/leasehold/internal/core/internal/records"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 	"github.com/leasehold/leasehold/internal/core/internal/unit"
@@ -17,7 +18,7 @@ import (
 func stateWith(learning kernel.Learning) *kernel.State {
 	return kernel.NewAt(kernel.NewestLevel, &kernel.Subjects{
 		NewAreas: area.New, NewTasks: task.New, NewPools: unit.New, NewAlarms: alarm.New, NewReservations: reserve.New,
-		NewLearning: func() kernel.Learning { return learning },
+		NewRecords: records.New, NewLearning: func() kernel.Learning { return learning },
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/learn"
+	"github.com/leasehold/leasehold/internal/core/internal/records"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 	"github.com/leasehold/leasehold/internal/core/internal/unit"
 	"github.com/leasehold/leasehold/internal/core/reservation"
@@ -20,7 +21,7 @@ import (
 func newState() (*kernel.State, *reservations) {
 	made := New().(*reservations)
 	return kernel.NewAt(kernel.NewestLevel, &kernel.Subjects{
-		NewAreas: area.New, NewTasks: task.New, NewAlarms: alarm.New, NewPools: unit.New,
+		NewAreas: area.New, NewTasks: task.New, NewAlarms: alarm.New, NewPools: unit.New, NewRecords: records.New,
 		NewReservations: func() kernel.Reservations { return made }, NewLearning: learn.New,
 	}), made
 }

@@ -137,7 +137,7 @@ func (t *tasks) Finish(k kernel.Turn, c *kernel.FinishTask) kernel.Answer {
 		}
 		return kernel.Answer{Err: k.LostFence(fence)}
 	}
-	if failure := k.CheckFence(fence); failure != nil {
+	if _, failure := k.CheckFence(fence); failure != nil {
 		return kernel.Answer{Err: failure}
 	}
 	task := t.Get(claim.Resource)

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/internal/area"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/internal/learn"
+	"github.com/leasehold/leasehold/internal/core/internal/records"
 	"github.com/leasehold/leasehold/internal/core/internal/reserve"
 	"github.com/leasehold/leasehold/internal/core/internal/task"
 	"github.com/leasehold/leasehold/internal/core/pool"
@@ -18,7 +19,8 @@ import (
 // stateWith returns a state of which each namespace has pools that are made in some way.
 func stateWith(newPools func() kernel.Pools) *kernel.State {
 	return kernel.NewAt(kernel.NewestLevel, &kernel.Subjects{
-		NewAreas: area.New, NewTasks: task.New, NewAlarms: alarm.New, NewReservations: reserve.New, NewLearning: learn.New, NewPools: newPools,
+		NewAreas: area.New, NewTasks: task.New, NewAlarms: alarm.New, NewReservations: reserve.New,
+		NewLearning: learn.New, NewRecords: records.New, NewPools: newPools,
 	})
 }
 

@@ -1,63 +1,54 @@
-package kernel
+package records
 
 import (
 	"math"
 	"slices"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
-// txn carries out a transaction: all of one list or nothing. Everything that could refuse an
+// Txn carries out a transaction: all of one list or nothing. Everything that could refuse an
 // operation is looked at before the first one changes anything, since there is no undo. So are all comparisons, those
 // of nested transactions too.
-func (t *turn) txn(c *Txn) Answer {
-	sp := t.space(c.Namespace)
-	if refused := t.settleCompared(sp, c); refused != nil {
-		return Answer{Err: refused}
+func (s *records) Txn(k kernel.Turn, c *kernel.Txn) kernel.Answer {
+	if refused := s.settleCompared(k, c); refused != nil {
+		return kernel.Answer{Err: refused}
 	}
 	// A comparison of something that was not fully settled could go either way.
-	if t.unsettled {
-		return Answer{Err: tooMuchAtOnce()}
+	if k.Unsettled() {
+		return kernel.Answer{Err: kernel.TooMuchAtOnce()}
 	}
-	path, refused := t.choose(sp, c)
+	path, refused := s.choose(k, c)
 	if refused != nil {
-		return Answer{Err: refused}
+		return kernel.Answer{Err: refused}
 	}
-	list := path.ops(t.room.ops[:0])
-	t.room.ops = list
-	todo, refused := t.allowed(sp, c.Namespace, list)
+	list := path.ops(s.store.hand.ops[:0])
+	s.store.hand.ops = list
+	todo, refused := s.allowed(k, list)
 	if refused == nil {
-		path.sign(sp, &todo)
+		path.sign(k, &todo)
 	}
 	if refused == nil && (len(todo.puts) > 0 || todo.claims != nil) {
-		sp, refused = t.makeSpace(c.Namespace)
+		refused = k.Keep()
 	}
 	if refused != nil {
-		return Answer{Err: refused}
+		return kernel.Answer{Err: refused}
 	}
 	if todo.later {
-		sp.touched = 0
+		k.ReviseLater()
 	}
-	t.beginMirrors(sp, todo.puts)
-	t.acquireFirst(sp, &todo)
-	results := make([]TxnResult, 0, len(list))
+	defer s.forgetReserved()
+	s.beginMirrors(k, todo.puts)
+	acquireFirst(k, &todo)
+	results := make([]kernel.TxnResult, 0, len(list))
 	for _, o := range list {
-		results = append(results, t.operate(sp, o, &todo))
+		results = append(results, s.operate(k, o, &todo))
 	}
 	answer := path.answer(&results)
-	answer.Revision = t.revisionOf(sp)
-	return Answer{Txn: answer}
-}
-
-// A txnRoom is memory for what one transaction works out, which the next one uses again: most are small, and come one
-// after the other.
-type txnRoom struct {
-	ops    []*Op
-	puts   []putting
-	writes []record.Write
-	claims []*Claim // of one put
+	answer.Revision = k.NewestRevision()
+	return kernel.Answer{Txn: answer}
 }
 
 // A plan is what operations will do, worked out before any of them is done.
@@ -66,15 +57,16 @@ type plan struct {
 	doomed [][]*leasehold.Record // what each delete deletes, in their order
 	later  bool                  // what it does has a revision after that of what time did
 
-	acquire *Acquire // with its items and their claims; nil: it acquires nothing
-	items   []Item
-	claims  []*Claim
-	granted Answer // to it
+	acquire *kernel.Acquire // with its items and their claims; nil: it acquires nothing
+	items   []kernel.Item
+	claims  []*kernel.Claim
+	granted kernel.Answer // to it
 
 	// The ids of claims that something is done to through their records, and of those that are released.
 	linked, released []string
 
-	ends int // claims that end through their records
+	ends  int // claims that end through their records
+	shown int // leases and waiters that become records, as resources are mirrored
 }
 
 // writes appends what is put.
@@ -110,19 +102,19 @@ func (p *plan) releases(id string) *leasehold.Error {
 }
 
 func touchedTwice(id string) *leasehold.Error {
-	return refuse(leasehold.Refused, "a transaction ends or changes lease %q twice: do one of the two", id).Err
+	return refuse(leasehold.Refused, "a transaction ends or changes lease %q twice: do one of the two", id)
 }
 
 // sign notes under which leases the puts are made. A transaction that compares the id of the lease
 // on the path that it puts is made by the holder: its name and token go with the version, as they
 // do with a fenced put.
-func (b *branch) sign(sp *space, p *plan) {
+func (b *branch) sign(k kernel.Turn, p *plan) {
 	for i := range b.compared {
 		c := &b.compared[i]
-		if !b.succeeded || c.What != LeaseID || c.Is != Equal || c.Text == "" {
+		if !b.succeeded || c.What != kernel.LeaseID || c.Is != kernel.Equal || c.Text == "" {
 			continue
 		}
-		claim, _ := sp.claims.Get(c.Text) // it is there, since the comparison held
+		claim := k.Claim(c.Text) // it is there, since the comparison held
 		for j := range p.puts {
 			if put := &p.puts[j]; put.write.Path == c.Path {
 				put.write.Holder, put.from.token = claim.Holder, claim.Token
@@ -130,26 +122,26 @@ func (b *branch) sign(sp *space, p *plan) {
 		}
 	}
 	for i := range b.nested {
-		b.nested[i].sign(sp, p)
+		b.nested[i].sign(k, p)
 	}
 }
 
 // allowed returns what the operations will do, or why not all of them can be done. It changes
 // nothing but what time has changed already.
-func (t *turn) allowed(sp *space, namespace string, list []*Op) (todo plan, refused *leasehold.Error) {
-	t.settleLinks(sp, list)
-	todo.puts = t.room.puts[:0]
+func (s *records) allowed(k kernel.Turn, list []*kernel.Op) (todo plan, refused *leasehold.Error) {
+	s.settleLinks(k, list)
+	todo.puts = s.store.hand.puts[:0]
 	deleted, unlinked, answered := 0, 0, answering{}
 	for _, o := range list {
 		switch o.Do {
-		case Put:
-			if refused := t.allowedPut(sp, namespace, o, &todo); refused != nil {
+		case kernel.Put:
+			if refused := s.allowedPut(k, o, &todo); refused != nil {
 				return todo, refused
 			}
-		case Delete:
-			doomed, refused := t.doomed(sp, o.Path, o.To, o.Range)
+		case kernel.Delete:
+			doomed, refused := s.doomed(k, o.Path, o.To, o.Range)
 			if refused == nil {
-				refused = t.allowedDelete(sp, o, doomed, &todo, &answered)
+				refused = s.allowedDelete(k, o, doomed, &todo, &answered)
 			}
 			if refused != nil {
 				return todo, refused
@@ -159,12 +151,12 @@ func (t *turn) allowed(sp *space, namespace string, list []*Op) (todo plan, refu
 			unlinked += linkedIn(doomed)
 			if deleted += len(doomed); deleted > leasehold.MaxDeletedAtOnce {
 				return todo, refuse(leasehold.Limited,
-					"a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
+					"a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce)
 			}
-		case AcquireLease:
+		case kernel.AcquireLease:
 			todo.acquire = o.Acquire
-		case ReleaseLease:
-			if refused := t.releasable(sp, o.ID); refused != nil {
+		case kernel.ReleaseLease:
+			if refused := releasable(k, o.ID); refused != nil {
 				return todo, refused
 			}
 			if refused := todo.releases(o.ID); refused != nil {
@@ -175,91 +167,90 @@ func (t *turn) allowed(sp *space, namespace string, list []*Op) (todo plan, refu
 	switch {
 	case deleted > leasehold.MaxDeletedAtOnce:
 		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted,
-			leasehold.MaxDeletedAtOnce).Err
+			leasehold.MaxDeletedAtOnce)
 	case unlinked > leasehold.MaxUnlinked:
 		return todo, tooManyLinked()
 	}
-	t.room.puts = todo.puts
-	writes := todo.writes(t.room.writes[:0])
-	t.room.writes = writes
-	if refused := t.tooWide(sp, list, writes); refused != nil {
+	s.store.hand.puts = todo.puts
+	writes := todo.writes(s.store.hand.writes[:0])
+	s.store.hand.writes = writes
+	if refused := s.tooWide(k, list, writes); refused != nil {
 		return todo, refused
 	}
-	if refused := t.roomFor(sp, namespace, writes); refused != nil {
+	if refused := s.roomFor(k, writes); refused != nil {
 		return todo, refused
 	}
-	sp = t.orNew(sp, namespace)
 	if todo.acquire != nil {
-		if refused := t.allowedAcquire(sp, &todo); refused != nil {
+		if refused := allowedAcquire(k, &todo); refused != nil {
 			return todo, refused
 		}
 	}
-	return todo, t.allowedLinks(sp, &todo)
+	return todo, allowedLinks(k, &todo)
 }
 
 // allowedAcquire judges the acquire of a transaction. It does not wait: it is granted with all the rest, or nothing is
 // done.
-func (t *turn) allowedAcquire(sp *space, todo *plan) (refused *leasehold.Error) {
+func allowedAcquire(k kernel.Turn, todo *plan) (refused *leasehold.Error) {
 	todo.items = todo.acquire.Items()
-	if todo.claims, refused = t.prepare(sp, todo.acquire, todo.items); refused != nil {
+	if todo.claims, refused = k.Prepare(todo.acquire, todo.items); refused != nil {
 		return refused
 	}
-	if refused := t.mirrorRefuses(sp, todo.acquire, todo.items, todo.claims); refused != nil {
+	if refused := k.MirrorRefuses(todo.acquire, todo.items, todo.claims); refused != nil {
 		return refused
 	}
-	_, refused = t.admissible(sp, todo.acquire, todo.items, todo.claims)
+	_, refused = k.Admissible(todo.acquire, todo.items, todo.claims)
 	return refused
 }
 
 // acquireFirst grants what a transaction acquires, wherever in its list that is, before anything changes that it was
 // judged by: an operation that ends a lease lets others in, who may be in its way or take the last place under a cap.
-func (t *turn) acquireFirst(sp *space, todo *plan) {
+func acquireFirst(k kernel.Turn, todo *plan) {
 	if todo.acquire != nil {
-		t.grantOrQueue(sp, todo.acquire, todo.items, todo.claims, nil)
-		todo.granted = t.askedAnswer(sp, todo.claims)
+		k.GrantOrQueue(todo.acquire, todo.items, todo.claims, nil)
+		todo.granted = k.AskedAnswer(todo.claims)
 	}
 }
 
 // settleLinks ends what is over of all that puts with links would take, before any of them is worked out: to settle one
 // thing can change another.
-func (t *turn) settleLinks(sp *space, list []*Op) {
+func (s *records) settleLinks(k kernel.Turn, list []*kernel.Op) {
 	for _, o := range list {
-		if o.Link == nil || sp == nil {
+		if o.Link == nil || k.IsNew() {
 			continue
 		}
-		t.liveRecord(sp, o.Path)
-		t.touch(sp, o.Link.ID)
-		t.settle(sp, o.Link.Resource)
+		s.liveRecord(k, o.Path)
+		k.Touch(o.Link.ID)
+		k.Settle(o.Link.Resource)
 	}
 }
 
 // allowedPut works out one put.
-func (t *turn) allowedPut(sp *space, namespace string, o *Op, todo *plan) *leasehold.Error {
-	old := t.liveRecord(sp, o.Path)
+func (s *records) allowedPut(k kernel.Turn, o *kernel.Op, todo *plan) *leasehold.Error {
+	old := s.liveRecord(k, o.Path)
 	w := record.Write{Path: o.Path, Value: o.Value, Large: o.Large, Session: o.Session, Keep: o.Keep}
 	switch {
 	case (o.KeepValue || o.KeepSession) && old == nil:
-		return refuse(leasehold.NotFound, "%s is not there: there is nothing to keep", o.Path).Err
+		return refuse(leasehold.NotFound, "%s is not there: there is nothing to keep", o.Path)
 	case o.KeepValue:
 		w.Value, w.Large = old.Value, old.Large
 	}
 	if o.KeepSession {
 		w.Session = old.Session
 	}
-	if refused := t.rollBack(sp, &w, o.From); refused != nil {
+	if refused := s.rollBack(&w, o.From); refused != nil {
 		return refused
 	}
 	p := putting{write: w, link: o.Link, before: o.Before}
 	if o.Link != nil || old != nil && old.Lease != "" {
 		var refused *leasehold.Error
-		if p, refused = t.planPut(t.orNew(sp, namespace), old, p, o.KeepLink || o.KeepSession); refused != nil {
+		if p, refused = s.planPut(k, todo, old, p, o.KeepLink || o.KeepSession); refused != nil {
 			return refused
 		}
 	}
 	if todo.puts = append(todo.puts, p); p.gives != "" {
 		todo.ends++
 	}
-	todo.later = todo.later || t.changedNow(sp, old)
+	todo.later = todo.later || k.ChangedNow(old)
 	return todo.touches(p.own, p.keeps, p.takes, p.gives)
 }
 
@@ -267,24 +258,24 @@ func (t *turn) allowedPut(sp *space, namespace string, o *Op, todo *plan) *lease
 type answering struct{ records, bytes int }
 
 // allowedDelete judges one delete.
-func (t *turn) allowedDelete(
-	sp *space, o *Op, doomed []*leasehold.Record, todo *plan, answered *answering,
+func (s *records) allowedDelete(
+	k kernel.Turn, o *kernel.Op, doomed []*leasehold.Record, todo *plan, answered *answering,
 ) *leasehold.Error {
-	if refused := t.mayGiveUp(sp, doomed); refused != nil {
+	if refused := mayGiveUp(k, doomed); refused != nil {
 		return refused
 	}
 	for _, r := range doomed {
 		if refused := todo.touches(r.Lease); refused != nil {
 			return refused
 		}
-		if todo.later = todo.later || t.changedNow(sp, r); o.Before {
+		if todo.later = todo.later || k.ChangedNow(r); o.Before {
 			answered.records, answered.bytes = answered.records+1, answered.bytes+record.Bytes(r)
 		}
 	}
 	if answered.records > leasehold.MaxPage || answered.records > 1 && answered.bytes > leasehold.MaxPageBytes {
 		return refuse(leasehold.Limited, "the records that are deleted are too much for one answer, which has at most "+
 			"%d of them and %d bytes: delete them in parts, or do not ask for them", leasehold.MaxPage,
-			leasehold.MaxPageBytes).Err
+			leasehold.MaxPageBytes)
 	}
 	return nil
 }
@@ -301,51 +292,51 @@ func linkedIn(list []*leasehold.Record) (n int) {
 // tooWide refuses operations that would have to look at too much: gets
 // that pass over too many records of sessions that are over, and puts that let too many
 // former versions fall.
-func (l *look) tooWide(sp *space, list []*Op, writes []record.Write) *leasehold.Error {
-	if sp == nil {
+func (s *records) tooWide(k kernel.Turn, list []*kernel.Op, writes []record.Write) *leasehold.Error {
+	if k.IsNew() {
 		return nil
 	}
-	w := work{most: maxReadWork / 2}
-	defer func() { l.work.take(w.done) }()
+	w := kernel.NewBudget(kernel.MaxReadWork / 2)
+	defer func() { k.Take(w.Done()) }()
 	searched := 0
 	for _, o := range list {
-		if o.Do != Get || !o.Range && !o.Count {
+		if o.Do != kernel.Get || !o.Range && !o.Count {
 			continue
 		}
 		q := queryOf(o)
-		if _, all := l.recordsOfEndedSessions(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
+		if _, all := s.recordsOfEndedSessions(k.Namespace, record.Query{From: o.Path, To: o.To}, &w); !all {
 			return crowded()
 		}
 		if !q.Searches() {
 			continue
 		}
-		n := sp.records.Count(q)
+		n := s.table.Count(q)
 		if searched += n; searched > leasehold.MaxSearched {
 			return refuse(leasehold.Limited, "a transaction searches or orders more than %d records: give smaller "+
-				"ranges", leasehold.MaxSearched).Err
+				"ranges", leasehold.MaxSearched)
 		}
-		w.take(n / PerUnit)
+		w.Take(n / kernel.PerUnit)
 	}
-	if l.showsTooMuch(sp, list, writes) {
+	if s.showsTooMuch(k, list, writes) {
 		return refuse(leasehold.Limited, "the gets of a transaction show more than %d bytes: give them limits, or ask "+
-			"in parts", leasehold.MaxReadBytes).Err
+			"in parts", leasehold.MaxReadBytes)
 	}
 	dropped := 0
 	for i := range writes {
-		dropped += sp.records.Drops(&writes[i])
+		dropped += s.table.Drops(&writes[i])
 	}
-	l.work.take(dropped)
+	k.Take(dropped)
 	if dropped > leasehold.MaxDroppedAtOnce {
 		return refuse(leasehold.Limited, "a transaction drops %d former versions: at most %d are allowed; change in "+
 			"parts how many are kept",
-			dropped, leasehold.MaxDroppedAtOnce).Err
+			dropped, leasehold.MaxDroppedAtOnce)
 	}
 	return nil
 }
 
 // showsTooMuch reports whether the gets among operations may show more bytes than an answer has. What the operations
 // write themselves counts for each range that is read, since it may be in it.
-func (l *look) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
+func (s *records) showsTooMuch(k kernel.Turn, list []*kernel.Op, writes []record.Write) bool {
 	most := 0
 	for _, o := range list {
 		most += o.MostShown()
@@ -359,9 +350,10 @@ func (l *look) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
 	}
 	shown := 0
 	for _, o := range list {
-		if o.Do == Get && shown <= leasehold.MaxReadBytes {
-			page, _ := l.page(sp, queryOf(o), &work{most: math.MaxInt})
-			l.work.take(len(page.Records) / PerUnit)
+		if o.Do == kernel.Get && shown <= leasehold.MaxReadBytes {
+			all := kernel.NewBudget(math.MaxInt)
+			page, _ := s.page(k.Namespace, queryOf(o), &all)
+			k.Take(len(page.Records) / kernel.PerUnit)
 			shown += min(page.Bytes()+written, o.MostShown())
 		}
 	}
@@ -369,65 +361,62 @@ func (l *look) showsTooMuch(sp *space, list []*Op, writes []record.Write) bool {
 }
 
 // releasable returns why a lease cannot be released; nil if it can, or was released before.
-func (t *turn) releasable(sp *space, id string) *leasehold.Error {
-	if t.permit != nil && sp != nil {
-		if failure := t.allowClaim(access.Release, sp.name, id); failure != nil {
-			return failure
-		}
+func releasable(k kernel.Turn, id string) *leasehold.Error {
+	if failure := k.MayRelease(id); failure != nil {
+		return failure
 	}
-	if t.touch(sp, id) != nil || t.wasReleased(sp, id) {
+	if k.Touch(id) != nil || k.WasReleased(id) {
 		return nil
 	}
-	return t.noClaim(sp, id).Err
+	return k.NoClaim(id)
 }
 
 // operate does one operation. It calls nothing that could refuse: allowed has found that all of them can be done, and
 // half a transaction cannot be taken back.
-func (t *turn) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
+func (s *records) operate(k kernel.Turn, o *kernel.Op, todo *plan) (result kernel.TxnResult) {
 	switch {
-	case o.Do == AcquireLease:
+	case o.Do == kernel.AcquireLease:
 		result.Lease, result.Also = todo.granted.Lease, todo.granted.Also
-	case o.Do == ReleaseLease:
+	case o.Do == kernel.ReleaseLease:
 		// What is gone was released before, or ended with what else the transaction ends.
-		if claim, ok := sp.claims.Get(o.ID); ok {
-			t.giveBack(sp, claim, false)
+		if claim := k.Claim(o.ID); claim != nil {
+			k.GiveBack(claim)
 		}
-	case o.Do == Get && sp == nil:
-		result.Page = &RecordPage{}
-	case o.Do == Get:
-		page, _ := t.page(sp, queryOf(o), &work{most: math.MaxInt})
+	case o.Do == kernel.Get:
+		all := kernel.NewBudget(math.MaxInt)
+		page, _ := s.page(k.Namespace, queryOf(o), &all)
 		result.Page = &page
-	case o.Do == Put:
-		result = t.operatePut(sp, todo.puts[0])
+	case o.Do == kernel.Put:
+		result = s.operatePut(k, todo.puts[0])
 		todo.puts = todo.puts[1:]
 	default:
-		doomed := sp.still(todo.doomed[0])
+		doomed := s.remaining(todo.doomed[0])
 		todo.doomed = todo.doomed[1:]
 		if o.Before {
 			result.Before = doomed
 		}
-		t.drop(sp, doomed)
+		s.drop(k, doomed)
 		result.Deleted = len(doomed)
 	}
 	return result
 }
 
-func (t *turn) operatePut(sp *space, p putting) (result TxnResult) {
+func (s *records) operatePut(k kernel.Turn, p putting) (result kernel.TxnResult) {
 	if p.before {
-		if old, ok := sp.records.Get(p.write.Path); ok {
+		if old, ok := s.table.Get(p.write.Path); ok {
 			result.Before = []*leasehold.Record{old}
 		}
 	}
-	r, answer := t.doPut(sp, p)
+	r, answer := s.doPut(k, p)
 	result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token, Lease: r.Lease}
-	answer = remembered(answer)
+	answer = kernel.Remembered(answer)
 	result.Lease, result.Waiter = answer.Lease, answer.Waiter
 	return result
 }
 
 // queryOf returns what a get asks for.
-func queryOf(o *Op) RecordQuery {
-	q := RecordQuery{From: o.Path, To: o.To, Most: o.Most, KeysOnly: o.KeysOnly, Count: o.Count, Select: o.Select}
+func queryOf(o *kernel.Op) record.Query {
+	q := record.Query{From: o.Path, To: o.To, Most: o.Most, KeysOnly: o.KeysOnly, Count: o.Count, Select: o.Select}
 	if !o.Range {
 		q.To = o.Path + "\x00"
 	}

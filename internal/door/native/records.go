@@ -215,6 +215,7 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 		IfAbsent: absent,
 		Keep:     keep, From: from, Fence: fence, Request: c.once,
 	}
+	// The value may be large, and is read only for a command that the engine would take.
 	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone,
 		badFence, badKeep, badVersion, command.Validate())
 	if err != nil {

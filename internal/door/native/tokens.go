@@ -11,6 +11,7 @@ import (
 func (c *call) raiseTokens(body *v1.RaiseTokensRequest) error {
 	command := &core.RaiseTokens{Namespace: c.namespace, Above: leasehold.Token(body.Above), By: body.By,
 		Reason: body.Reason}
+	// Tokens that are above it already take no command, and then no engine judges one.
 	err := firstError(checkText("by", body.By), checkText("reason", body.Reason), command.Validate())
 	if err != nil {
 		return err

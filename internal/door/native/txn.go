@@ -40,9 +40,6 @@ func (c *call) toTxn(r *v1.TxnRequest) (*core.Txn, error) {
 	if command.Else, err = c.toOps("else", r.Else); err != nil {
 		return nil, err
 	}
-	if err := command.Validate(); err != nil {
-		return command, err
-	}
 	return command, c.hold(command.MostShown())
 }
 

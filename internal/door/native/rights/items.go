@@ -26,7 +26,7 @@ func Put[T, U any](d *Desk, kind *document.Kind[T, U], path string, body *T,
 		return out, door.Invalid("%v", err)
 	}
 	change.Put = kind.Items(item)
-	if err := door.First(door.CheckName("name", path, leasehold.MaxName), change.Validate()); err != nil {
+	if err := door.CheckName("name", path, leasehold.MaxName); err != nil {
 		return out, err
 	}
 	if _, err := d.toChange(); err != nil {

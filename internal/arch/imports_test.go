@@ -28,7 +28,7 @@ var pure = []string{
 // the core is, and none of them knows the state.
 var subjects = []string{"internal/core/command", "internal/core/record", "internal/core/timeline",
 	"internal/core/waitgraph", "internal/core/usage", "internal/core/access", "internal/core/pool",
-	"internal/core/reservation", "internal/pattern"}
+	"internal/core/reservation", "internal/core/tagged", "internal/pattern"}
 
 // grpc is what a guard before a gRPC service needs, and only that: see TestFenceIsLight.
 var grpc = []string{"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata", "google.golang.org/grpc/status"}
@@ -65,11 +65,12 @@ var rules = []rule{
 	{of: "internal/core/usage", only: []string{"", "internal/core/timeline"}},
 	{of: "internal/core/waitgraph", only: []string{"", "github.com/tidwall/btree"}},
 	{of: "internal/core/record", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
-	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record", "internal/core/access", "internal/core/pool", "internal/core/reservation", "internal/pattern"}},
+	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record", "internal/core/access", "internal/core/pool", "internal/core/reservation", "internal/core/tagged", "internal/pattern"}},
+	{of: "internal/core/tagged", only: []string{""}},
 	{of: "internal/core/reservation", only: []string{"", "github.com/tidwall/btree", "internal/core/access"}},
 	{of: "internal/pattern", only: []string{"github.com/tidwall/btree"}},
 	{of: "internal/core/pool", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
-	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access", "internal/core/command", "internal/core/pool", "internal/core/reservation"}, std: pure},
+	{of: "internal/wire", only: []string{"", "internal/core", "internal/core/access", "internal/core/command", "internal/core/pool", "internal/core/reservation", "internal/core/tagged"}, std: pure},
 	{of: "internal/audit", only: []string{"", "internal/core", "internal/core/command"}},
 	{of: "internal/engine/replica", only: append([]string{"", "internal/core", "internal/core/access", "internal/wire", "internal/engine"}, raft...), std: append(pure, "encoding/json", "log/slog")},
 	{of: "internal/engine/storage", never: []string{"internal/engine/cluster", "internal/engine/peer"}},

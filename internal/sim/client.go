@@ -218,7 +218,7 @@ func (c *client) call(command core.Command, r reaction) {
 	w := c.world
 	a := w.truth.attempted(c, command)
 	origin := leasehold.Origin{Address: a.id}
-	bytes, err := wire.AppendCommand(wire.AppendAsker(wire.AppendOrigin(nil, origin), a.asker), command)
+	bytes, same, err := wire.Encode(wire.AppendAsker(wire.AppendOrigin(nil, origin), a.asker), command)
 	if err != nil {
 		w.violated("%T cannot be encoded: %v", command, err)
 		return
@@ -251,7 +251,7 @@ func (c *client) call(command core.Command, r reaction) {
 			return
 		}
 		call := replica.Call{Bytes: bytes, Done: done}
-		if wire.Reads(command) {
+		if same {
 			call.Command, call.Origin = command, &origin // as an engine does
 		}
 		to.deliver(c.name, replica.Commands{call})

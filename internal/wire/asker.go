@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/leasehold/leasehold/internal/core/access"
+import (
+	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/tagged"
+)
 
 // Who was proven to ask stands before a command, behind its origin. It is written with every command of a cluster
 // that knows who asks, so one that was met before is not decoded again.
@@ -10,15 +13,15 @@ func AppendAsker(b []byte, a *access.Asker) []byte {
 	if a == nil {
 		return b
 	}
-	c := codec{writing: true, b: b}
-	body := c.open(kindAsker)
+	c := writing(b)
+	body := c.Open(kindAsker)
 	w := asker{a, a == &access.System}
 	if w.system {
 		w.Asker = new(access.Asker)
 	}
-	(*message)(&c).asker(&w)
-	c.shut(body)
-	return c.b
+	w.fields(c.Message())
+	c.Shut(body)
+	return c.B
 }
 
 // An asker as it is written: the cluster itself has no name of its own.
@@ -27,13 +30,13 @@ type asker struct {
 	system bool
 }
 
-func (m *message) asker(a *asker) {
-	m.flag(1, "system", &a.system)
-	m.text(2, "principal", &a.Principal)
-	m.names(3, "groups", &a.Groups)
-	m.text(4, "token", &a.Token)
+func (a *asker) fields(m *tagged.Message) {
+	m.Flag(1, "system", &a.system)
+	m.Text(2, "principal", &a.Principal)
+	m.Names(3, "groups", &a.Groups)
+	m.Text(4, "token", &a.Token)
 	if named := a.Principal != "" || len(a.Groups) > 0 || a.Token != ""; named && a.system {
-		(*codec)(m).fail("system", "it has a name")
+		m.Fail("system", "it has a name")
 	}
 }
 
@@ -69,29 +72,29 @@ func (t *Askers) add(body []byte, a *access.Asker) {
 
 // nextAsker reads who asks for the next command, if anybody was proven to.
 func (c *codec) nextAsker(known *Askers) (*access.Asker, error) {
-	if c.left() == 0 || c.b[c.at] != kindAsker {
+	if c.Left() == 0 || c.B[c.At] != kindAsker {
 		return nil, nil
 	}
 	_, body, err := c.nextFrame()
 	if err != nil {
 		return nil, err
 	}
-	if a := known.find(body.b); a != nil {
+	if a := known.find(body.B); a != nil {
 		return a, nil
 	}
-	read, m := asker{Asker: new(access.Asker)}, (*message)(&body)
-	m.asker(&read)
-	m.end()
+	read, m := asker{Asker: new(access.Asker)}, body.Message()
+	read.fields(m)
+	m.End()
 	a := read.Asker
 	if read.system {
 		a = &access.System
-	} else if err := a.Check(); body.fault == nil && err != nil {
-		body.fail("principal", err.Error())
+	} else if err := a.Check(); body.Fault == nil && err != nil {
+		body.Fail("principal", err.Error())
 	}
-	if body.fault != nil {
-		return nil, body.refused(kindName(kindAsker))
+	if body.Fault != nil {
+		return nil, body.Refused(kindName(kindAsker))
 	}
-	known.add(body.b, a)
+	known.add(body.B, a)
 	return a, nil
 }
 

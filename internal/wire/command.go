@@ -7,7 +7,26 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
+
+// A codec visits what is in entries and snapshots.
+type codec struct {
+	tagged.Codec
+	fields uint64 // the level that the fields of commands which were read came with
+}
+
+func reading(b []byte) codec { return codec{Codec: tagged.Codec{B: b}} }
+func writing(b []byte) codec { return codec{Codec: tagged.Codec{Writing: true, B: b}} }
+
+// The two ways in which bytes are refused, to compare with errors.Is.
+var (
+	ErrUnknown   = tagged.ErrUnknown
+	ErrMalformed = tagged.ErrMalformed
+)
+
+func malformed(format string, args ...any) error { return tagged.Malformed(format, args...) }
+func unknown(format string, args ...any) error   { return tagged.Unknown(format, args...) }
 
 // A command is a frame: the number of its verb, the length of its body, and a message with its fields. Verbs count up
 // from 1, and what may stand before a command is numbered so that no verb ever is.
@@ -56,31 +75,37 @@ func AppendCommand(b []byte, c core.Command) ([]byte, error) {
 	if c == nil {
 		return nil, errors.New("no command cannot be written")
 	}
-	row := command.VerbOf(c)
-	w := codec{writing: true, b: b}
-	body := w.open(uint64(row.Number))
-	(*message)(&w).command(c)
-	if w.fault != nil {
-		return nil, fmt.Errorf("%s cannot be written: %s: %s", row.Name, w.fault.field, w.fault.reason)
+	w := writing(b)
+	if err := w.write(command.VerbOf(c), c); err != nil {
+		return nil, err
 	}
-	if size := len(w.b) - body; size > maxCommand {
-		return nil, fmt.Errorf("%s cannot be written: it has %d bytes, and at most %d are allowed", row.Name, size,
+	return w.B, nil
+}
+
+func (w *codec) write(row *command.Verb, c core.Command) error {
+	body := w.Open(uint64(row.Number))
+	command.Describe(c, w.Message())
+	if w.Fault != nil {
+		return fmt.Errorf("%s cannot be written: %s: %s", row.Name, w.Fault.Field, w.Fault.Reason)
+	}
+	if size := len(w.B) - body; size > maxCommand {
+		return fmt.Errorf("%s cannot be written: it has %d bytes, and at most %d are allowed", row.Name, size,
 			maxCommand)
 	}
-	w.shut(body)
-	return w.b, nil
+	w.Shut(body)
+	return nil
 }
 
 // DecodeCommand reads what AppendCommand wrote, and nothing that goes beyond it. The
 // command shares no memory with b.
 func DecodeCommand(b []byte) (core.Command, error) {
-	c := codec{b: b}
+	c := reading(b)
 	command, err := c.nextCommand()
 	if err != nil {
 		return nil, err
 	}
-	if c.left() > 0 {
-		return nil, malformed("command is malformed: %d bytes follow it", c.left())
+	if c.Left() > 0 {
+		return nil, malformed("command is malformed: %d bytes follow it", c.Left())
 	}
 	return command, nil
 }
@@ -91,11 +116,11 @@ func AppendOrigin(b []byte, o leasehold.Origin) []byte {
 	if o == (leasehold.Origin{}) {
 		return b
 	}
-	c := codec{writing: true, b: b}
-	body := c.open(kindOrigin)
-	(*message)(&c).origin(&o)
-	c.shut(body)
-	return c.b
+	c := writing(b)
+	body := c.Open(kindOrigin)
+	originFields(&o, c.Message())
+	c.Shut(body)
+	return c.B
 }
 
 // nextCommand reads one command; others may follow it.
@@ -105,37 +130,37 @@ func (c *codec) nextCommand() (core.Command, error) {
 	case err != nil:
 		return nil, err
 	case kind == kindOrigin || kind == kindAsker:
-		return nil, malformed("command is malformed before byte %d: an %s stands where a command should", c.at,
+		return nil, malformed("command is malformed before byte %d: an %s stands where a command should", c.At,
 			kindName(kind))
 	}
 	row := verbOf(kind)
-	command, m := row.New(), (*message)(&body)
-	m.command(command)
-	m.end()
-	c.fields = max(c.fields, body.needed)
-	if body.fault != nil {
-		return nil, body.refused(row.Name)
+	read, m := row.New(), body.Message()
+	command.Describe(read, m)
+	m.End()
+	c.fields = max(c.fields, body.Needed)
+	if body.Fault != nil {
+		return nil, body.Refused(row.Name)
 	}
-	return command, nil
+	return read, nil
 }
 
 // nextOrigin reads the origin of the next command, if it has one.
 func (c *codec) nextOrigin() (o leasehold.Origin, err error) {
-	if c.left() == 0 || c.b[c.at] != kindOrigin {
+	if c.Left() == 0 || c.B[c.At] != kindOrigin {
 		return o, nil
 	}
 	_, body, err := c.nextFrame()
 	if err != nil {
 		return o, err
 	}
-	m := (*message)(&body)
-	m.origin(&o)
-	m.end()
-	if body.fault == nil && o == (leasehold.Origin{}) {
-		body.fail("door", "it says nothing, and then it is left out")
+	m := body.Message()
+	originFields(&o, m)
+	m.End()
+	if body.Fault == nil && o == (leasehold.Origin{}) {
+		body.Fail("door", "it says nothing, and then it is left out")
 	}
-	if body.fault != nil {
-		return o, body.refused(kindName(kindOrigin))
+	if body.Fault != nil {
+		return o, body.Refused(kindName(kindOrigin))
 	}
 	return o, nil
 }
@@ -144,27 +169,27 @@ func (c *codec) nextOrigin() (o leasehold.Origin, err error) {
 // known ends it, and nothing behind it is read: what cannot be carried out must not be skipped,
 // or this server would come to another state than the others.
 func (c *codec) nextFrame() (kind uint64, body codec, err error) {
-	c.unsigned("kind", &kind)
-	size := c.length("length")
+	c.Unsigned("kind", &kind)
+	size := c.Length("length")
 	switch {
-	case c.fault != nil:
-		return 0, body, c.refused("command")
+	case c.Fault != nil:
+		return 0, body, c.Refused("command")
 	case kindName(kind) == "":
 		return 0, body, unknown("command is of kind %d, and verbs up to %d are known here", kind, len(command.Verbs()))
 	case size > maxCommand:
 		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", kindName(kind), size,
 			maxCommand)
-	case c.level != 0 && kindLevel(kind) > c.level:
-		return 0, body, malformed("%s is malformed: there is none at feature level %d", kindName(kind), c.level)
+	case c.Level != 0 && kindLevel(kind) > c.Level:
+		return 0, body, malformed("%s is malformed: there is none at feature level %d", kindName(kind), c.Level)
 	}
-	c.needed = max(c.needed, kindLevel(kind))
-	body = codec{b: c.b[c.at : c.at+size], base: c.base + int64(c.at)}
-	c.at += size
+	c.Needed = max(c.Needed, kindLevel(kind))
+	body = codec{Codec: tagged.Codec{B: c.B[c.At : c.At+size], Base: c.Base + int64(c.At)}}
+	c.At += size
 	return kind, body, nil
 }
 
-func (m *message) origin(o *leasehold.Origin) {
-	m.text(1, "actor", &o.Actor)
-	m.text(2, "address", &o.Address)
-	m.text(3, "door", &o.Door)
+func originFields(o *leasehold.Origin, m *tagged.Message) {
+	m.Text(1, "actor", &o.Actor)
+	m.Text(2, "address", &o.Address)
+	m.Text(3, "door", &o.Door)
 }

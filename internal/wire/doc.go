@@ -44,7 +44,7 @@
 // newer server. The descriptions in this package, one for both directions, are the list of all
 // fields: in
 //
-//	m.text(8, "holder", &v.Holder)
+//	m.Text(8, "holder", &v.Holder)
 //
 // 8 is the tag and text the type. Types are those of the table above, and
 //
@@ -73,7 +73,7 @@
 //
 //	kind       unsigned; the number of the verb in internal/core/command
 //	length     unsigned; bytes of the body, at most 1 MiB
-//	body       a message: see command_body.go
+//	body       a message: see fields.go of core/command
 //
 // and nothing more. An entry has at most 4 MiB. A command may have an origin, of kind 0, which
 // stands before it, in a frame of the same shape, and is not counted; and so may it have

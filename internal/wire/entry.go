@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
 
 // An entry of the log is a header, and commands behind it. It is written once by a leader and
@@ -54,13 +55,13 @@ type Header struct {
 // AppendEntry appends an entry.
 func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	start := len(b)
-	c := codec{writing: true, b: b}
+	c := writing(b)
 	count, level := uint64(len(e.Commands)), levelFirst
 	for _, c := range e.Commands {
 		level = max(level, uint64(command.VerbOf(c).Since))
 	}
 	c.header(level, &Header{e.Term, e.Stamp, e.Wall}, &count)
-	b = c.b
+	b = c.B
 	for i, c := range e.Commands {
 		var err error
 		if e.Origins != nil {
@@ -89,10 +90,10 @@ func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 		b = make([]byte, 0, size)
 	}
 	start := len(b)
-	c := codec{writing: true, b: b}
+	c := writing(b)
 	count := uint64(len(commands))
 	c.header(level, &h, &count)
-	b = c.b
+	b = c.B
 	for _, command := range commands {
 		b = append(b, command...)
 	}
@@ -103,7 +104,7 @@ func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 // or without: nothing may go into the log that this server, or one at that level, would not
 // read.
 func Check(b []byte, at core.Level) error {
-	c := codec{b: b}
+	c := reading(b)
 	_, err := c.nextOrigin()
 	if err == nil {
 		_, err = c.nextAsker(nil)
@@ -114,10 +115,10 @@ func Check(b []byte, at core.Level) error {
 	switch {
 	case err != nil:
 		return err
-	case c.left() > 0:
-		return malformed("command is malformed: %d bytes follow it", c.left())
+	case c.Left() > 0:
+		return malformed("command is malformed: %d bytes follow it", c.Left())
 	}
-	return atLevel(max(c.needed, c.fields), at)
+	return atLevel(max(c.Needed, c.fields), at)
 }
 
 // AtLevel reports whether a command can be written at a level; if not, the error says so. At the newest all can.
@@ -125,9 +126,10 @@ func AtLevel(c core.Command, at core.Level) error {
 	if at >= core.NewestLevel {
 		return nil
 	}
-	w := codec{writing: true, needed: uint64(command.VerbOf(c).Since)}
-	(*message)(&w).command(c)
-	return atLevel(w.needed, at)
+	w := writing(nil)
+	w.Needed = uint64(command.VerbOf(c).Since)
+	command.Describe(c, w.Message())
+	return atLevel(w.Needed, at)
 }
 
 func atLevel(needed uint64, at core.Level) error {
@@ -163,7 +165,7 @@ func DecodeEntryWith(known *Askers, b []byte) (*Entry, error) {
 	if len(b) > maxEntry {
 		return nil, malformed("log entry is malformed: it has %d bytes, and at most %d are allowed", len(b), maxEntry)
 	}
-	c := codec{b: b}
+	c := reading(b)
 	if err := c.version("log entry", 0, Level); err != nil {
 		return nil, err
 	}
@@ -171,11 +173,11 @@ func DecodeEntryWith(known *Askers, b []byte) (*Entry, error) {
 	var count uint64
 	c.stamped(&h, &count)
 	// Before anything of that size is allocated.
-	if count > maxCommands || count > uint64(c.left()/minCommand) {
-		c.fail("commands", tooLong)
+	if count > maxCommands || count > uint64(c.Left()/minCommand) {
+		c.Fail("commands", tagged.TooLong)
 	}
-	if c.fault != nil {
-		return nil, c.refused("log entry")
+	if c.Fault != nil {
+		return nil, c.Refused("log entry")
 	}
 	e := &Entry{Term: h.Term, Stamp: h.Stamp, Wall: h.Wall}
 	if err := c.commands(e, int(count), known); err != nil {
@@ -208,14 +210,14 @@ func (c *codec) commands(e *Entry, count int, known *Askers) error {
 			e.setAsker(i, asker)
 		}
 	}
-	if c.left() > 0 {
-		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
+	if c.Left() > 0 {
+		return malformed("log entry is malformed: %d bytes follow its last command", c.Left())
 	}
 	// An entry has one encoding. With a level higher than it needs, servers that could read it
 	// would refuse it.
-	if c.level != max(levelFirst, c.needed) {
+	if c.Level != max(levelFirst, c.Needed) {
 		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d",
-			c.level, max(levelFirst, c.needed))
+			c.Level, max(levelFirst, c.Needed))
 	}
 	return nil
 }
@@ -236,36 +238,36 @@ func (c *codec) header(level uint64, h *Header, count *uint64) {
 }
 
 func (c *codec) stamped(h *Header, count *uint64) {
-	c.unsigned("term", &h.Term)
-	c.time("stamp", &h.Stamp)
-	c.signed("wall", &h.Wall)
-	c.unsigned("commands", count)
+	c.Unsigned("term", &h.Term)
+	c.Signed("stamp", (*int64)(&h.Stamp))
+	c.Signed("wall", &h.Wall)
+	c.Unsigned("commands", count)
 }
 
 // version is the format and the level. Newer ones are refused before anything is read that they
 // may have changed; level is the one that is written, and newest the newest that is read.
 func (c *codec) version(what string, level, newest uint64) error {
 	format := uint64(Format)
-	c.unsigned("format", &format)
-	if c.fault == nil && format > Format {
+	c.Unsigned("format", &format)
+	if c.Fault == nil && format > Format {
 		return unknown("%s has format %d, and formats up to %d are known here", what, format, Format)
 	}
-	if c.fault == nil && format != 0 && format < Format {
-		return &refusal{ErrUnknown, fmt.Sprintf("%s has format %d, which only builds from before the first release "+
-			"wrote, and this version does not read: start with an empty directory, or use the build that wrote it",
-			what, format)}
+	if c.Fault == nil && format != 0 && format < Format {
+		return &tagged.Refusal{Kind: ErrUnknown, Text: fmt.Sprintf("%s has format %d, which only builds from before "+
+			"the first release wrote, and this version does not read: start with an empty directory, or use the "+
+			"build that wrote it", what, format)}
 	}
-	c.unsigned("level", &level)
+	c.Unsigned("level", &level)
 	switch {
-	case c.fault != nil:
-		return c.refused(what)
+	case c.Fault != nil:
+		return c.Refused(what)
 	case format == 0 || level == 0:
 		return malformed("%s is malformed: its format is %d and its feature level %d, and neither is ever 0", what,
 			format, level)
-	case level > newest && !c.writing:
+	case level > newest && !c.Writing:
 		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, newest)
 	}
-	c.level = level
+	c.Level = level
 	return nil
 }
 

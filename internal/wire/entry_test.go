@@ -387,10 +387,10 @@ func allocated(fn func()) uint64 {
 // refuse it.
 func TestEnumerationsAreKnownToTheirEnd(t *testing.T) {
 	for name, next := range map[string]string{
-		"state": leasehold.State(states.last + 1).String(),
-		"how":   leasehold.How(hows.last + 1).String(),
-		"kind":  leasehold.Kind(kinds.last + 1).String(),
-		"code":  leasehold.Code(codes.last + 1).String(),
+		"state": leasehold.State(states.Last + 1).String(),
+		"how":   leasehold.How(hows.Last + 1).String(),
+		"kind":  leasehold.Kind(kinds.Last + 1).String(),
+		"code":  leasehold.Code(codes.Last + 1).String(),
 	} {
 		if next != "unknown" {
 			t.Errorf("%s: %q is in the dictionary and not in the format", name, next)
@@ -399,9 +399,10 @@ func TestEnumerationsAreKnownToTheirEnd(t *testing.T) {
 }
 
 func TestMomentsOutOfRangeAreNotWritten(t *testing.T) {
-	m := (*message)(&codec{writing: true})
+	w := writing(nil)
+	m := w.Message()
 	late := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	if m.moment(1, "at", &late); m.fault == nil {
+	if m.Moment(1, "at", &late); m.Fault == nil {
 		t.Fatal("the year 9999 was written as nanoseconds since 1970")
 	}
 }

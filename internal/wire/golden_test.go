@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/reservation"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -287,19 +288,19 @@ func number(t *testing.T, b []byte) (uint64, int) {
 	return v, n
 }
 
-// tagged names each byte of a message after the field that it belongs to.
-func tagged(t *testing.T, b []byte, read func(*message)) (pieces []piece) {
+// fieldPieces names each byte of a message after the field that it belongs to.
+func fieldPieces(t *testing.T, b []byte, read func(*tagged.Message)) (pieces []piece) {
 	t.Helper()
 	var starts []int
 	var names []string
-	c := codec{b: b}
-	c.trace = func(at int, field string) {
-		starts, names = append(starts, at), append(names, fmt.Sprintf("%s%d %s", strings.Repeat("  ", c.depth), b[at], field))
+	c := reading(b)
+	c.Trace = func(at int, field string) {
+		starts, names = append(starts, at), append(names, fmt.Sprintf("%s%d %s", strings.Repeat("  ", c.Depth), b[at], field))
 	}
-	m := (*message)(&c)
+	m := c.Message()
 	read(m)
-	if m.end(); c.fault != nil {
-		t.Fatalf("% x: %s: %s", b, c.fault.field, c.fault.reason)
+	if m.End(); c.Fault != nil {
+		t.Fatalf("% x: %s: %s", b, c.Fault.Field, c.Fault.Reason)
 	}
 	for i, from := range starts {
 		to := len(b)
@@ -326,14 +327,14 @@ func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 	t.Helper()
 	for len(b) > 0 {
 		pieces = append(pieces, framePieces(t, &b, kindName, func(kind uint64, body []byte) []piece {
-			return tagged(t, body, func(m *message) {
+			return fieldPieces(t, body, func(m *tagged.Message) {
 				switch kind {
 				case kindOrigin:
-					m.origin(new(leasehold.Origin))
+					originFields(new(leasehold.Origin), m)
 				case kindAsker:
-					m.asker(&asker{Asker: new(access.Asker)})
+					new(asker{Asker: new(access.Asker)}).fields(m)
 				default:
-					m.command(verbOf(kind).New())
+					command.Describe(verbOf(kind).New(), m)
 				}
 			})
 		})...)
@@ -343,16 +344,16 @@ func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 
 func entryPieces(t *testing.T, b []byte) []piece {
 	t.Helper()
-	c := codec{b: b}
+	c := reading(b)
 	var h Header
 	var count uint64
 	c.header(0, &h, &count)
 	var pieces []piece
-	for head, names := b[:c.at], []string{"format", "level", "term", "stamp", "wall", "commands"}; len(names) > 0; names = names[1:] {
+	for head, names := b[:c.At], []string{"format", "level", "term", "stamp", "wall", "commands"}; len(names) > 0; names = names[1:] {
 		_, n := number(t, head)
 		pieces = append(pieces, cut(&head, n, names[0]))
 	}
-	return append(pieces, commandPieces(t, b[c.at:])...)
+	return append(pieces, commandPieces(t, b[c.At:])...)
 }
 
 func recordPieces(t *testing.T, b []byte) (pieces []piece) {
@@ -365,11 +366,11 @@ func recordPieces(t *testing.T, b []byte) (pieces []piece) {
 				return []piece{{"count", body[:count]}, {"checksum", body[count:]}}
 			}
 			if row := &pieceKinds[kind]; !row.wide {
-				c, space := codec{b: body}, ""
-				c.text("namespace", &space)
-				pieces = append(pieces, cut(&body, c.at, "namespace"))
+				c, space := reading(body), ""
+				c.Text("namespace", &space)
+				pieces = append(pieces, cut(&body, c.At, "namespace"))
 			}
-			return append(pieces, tagged(t, body, func(m *message) { pieceKinds[kind].fields(m, pieceKinds[kind].fresh()) })...)
+			return append(pieces, fieldPieces(t, body, func(m *tagged.Message) { pieceKinds[kind].fields(pieceKinds[kind].fresh(), m) })...)
 		})...)
 	}
 	return pieces

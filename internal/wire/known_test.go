@@ -8,7 +8,16 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// What is not decoded again must be what decoding gives, in any command that Reads accepts.
+func reads(t *testing.T, c core.Command) bool {
+	t.Helper()
+	_, same, err := Encode(nil, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return same
+}
+
+// What is not decoded again must be what decoding gives, in any command of which Encode says so.
 func TestCommandsThatNeedNotBeDecoded(t *testing.T) {
 	met := map[reflect.Type]int{}
 	for seed := range uint64(2000) {
@@ -18,7 +27,7 @@ func TestCommandsThatNeedNotBeDecoded(t *testing.T) {
 			if a, ok := c.(*core.Acquire); ok && seed%3 == 0 {
 				a.Also, a.Labels = a.Also[:0:0], append(leasehold.Labels{}, a.Labels...)
 			}
-			if !Reads(c) {
+			if !reads(t, c) {
 				continue
 			}
 			met[reflect.TypeOf(c)]++
@@ -53,7 +62,7 @@ func TestCommandsThatNeedNotBeDecoded(t *testing.T) {
 func TestGoldenCommandsThatNeedNotBeDecoded(t *testing.T) {
 	met := 0
 	for name, c := range goldenCommands {
-		if !Reads(c) {
+		if !reads(t, c) {
 			continue
 		}
 		b, err := AppendCommand(nil, c)

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
 
 // What stands before commands has numbers that no verb gets.
@@ -26,22 +27,22 @@ func TestVerbsStayBelowTheAsker(t *testing.T) {
 // The order of a description is that of its tags.
 func TestTagsOfADescriptionAscend(t *testing.T) {
 	for seed := range uint64(3000) {
-		command := newDice(seed).command()
-		b, err := AppendCommand(nil, command)
+		made := newDice(seed).command()
+		b, err := AppendCommand(nil, made)
 		if err != nil {
 			t.Fatal(err)
 		}
-		outer := codec{b: b}
+		outer := reading(b)
 		kind, c, err := outer.nextFrame()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.trace = func(at int, field string) {
-			if tag := c.b[at]; tag <= c.last || tag > 127 {
-				t.Errorf("%T: %s has tag %d, and stands behind %s with tag %d", command, field, tag, c.lastField, c.last)
+		c.Trace = func(at int, field string) {
+			if tag := c.B[at]; tag <= c.Last || tag > 127 {
+				t.Errorf("%T: %s has tag %d, and stands behind %s with tag %d", made, field, tag, c.LastField, c.Last)
 			}
 		}
-		(*message)(&c).command(verbOf(kind).New())
+		command.Describe(verbOf(kind).New(), c.Message())
 	}
 }
 
@@ -56,20 +57,20 @@ type later struct {
 
 type laterInner struct{ id, note string }
 
-func (m *message) later(v *later) {
-	m.text(1, "id", &v.id)
-	inner(m, 2, "inner", &v.inner, m.laterInner)
-	m.text(3, "door", &v.door)
-	m.from(laterLevel)
-	m.text(4, "note", &v.note)
-	inner(m, 5, "added", &v.added, m.laterInner)
-	m.text(6, "end", &v.end)
+func laterFields(v *later, m *tagged.Message) {
+	m.Text(1, "id", &v.id)
+	tagged.Inner(m, 2, "inner", &v.inner, tagged.Of(m, laterInnerFields))
+	m.Text(3, "door", &v.door)
+	m.From(uint64(laterLevel))
+	m.Text(4, "note", &v.note)
+	tagged.Inner(m, 5, "added", &v.added, tagged.Of(m, laterInnerFields))
+	m.Text(6, "end", &v.end)
 }
 
-func (m *message) laterInner(v *laterInner) {
-	m.text(1, "inner id", &v.id)
-	m.from(laterLevel)
-	m.text(2, "inner note", &v.note)
+func laterInnerFields(v *laterInner, m *tagged.Message) {
+	m.Text(1, "inner id", &v.id)
+	m.From(uint64(laterLevel))
+	m.Text(2, "inner note", &v.note)
 }
 
 // A field that came with a later level needs it when it is there, and only then; and what was written at an earlier
@@ -88,18 +89,18 @@ func TestAFieldSaysSinceWhichLevelItIs(t *testing.T) {
 		"a later field in an older one": {later{inner: added, door: "d"}, uint64(laterLevel)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := codec{writing: true}
-			if (*message)(&w).later(&c.v); w.needed != c.needed || w.fault != nil {
-				t.Fatalf("to write it needs level %d, want %d (%v)", w.needed, c.needed, w.fault)
+			w := writing(nil)
+			if laterFields(&c.v, w.Message()); w.Needed != c.needed || w.Fault != nil {
+				t.Fatalf("to write it needs level %d, want %d (%v)", w.Needed, c.needed, w.Fault)
 			}
 			for level := range uint64(laterLevel) + 1 {
-				r, got := codec{b: w.b, level: level}, later{}
-				m := (*message)(&r)
-				m.later(&got)
-				m.end()
+				r, got := codec{Codec: tagged.Codec{B: w.B, Level: level}}, later{}
+				m := r.Message()
+				laterFields(&got, m)
+				m.End()
 				refused := level != 0 && c.needed > level
-				if (r.fault != nil) != refused || !refused && (got != c.v || r.needed != c.needed) {
-					t.Errorf("written at level %d it is read as %+v, and needs level %d: %v", level, got, r.needed, r.fault)
+				if (r.Fault != nil) != refused || !refused && (got != c.v || r.Needed != c.needed) {
+					t.Errorf("written at level %d it is read as %+v, and needs level %d: %v", level, got, r.Needed, r.Fault)
 				}
 			}
 		})
@@ -110,11 +111,11 @@ func TestAFieldSaysSinceWhichLevelItIs(t *testing.T) {
 func TestALaterFieldDoesNotConcernTheNextRecord(t *testing.T) {
 	was := pieceKinds[kindMirror]
 	defer func() { pieceKinds[kindMirror] = was }()
-	pieceKinds[kindMirror] = inSpace("mirror", func(m *message, v *core.Mirror) {
-		m.mirror(v)
-		m.from(laterLevel)
+	pieceKinds[kindMirror] = inSpace("mirror", func(v *core.Mirror, m *tagged.Message) {
+		mirrorFields(v, m)
+		m.From(uint64(laterLevel))
 	})
-	w := snapshotWriter{w: io.Discard, codec: codec{writing: true}}
+	w := snapshotWriter{w: io.Discard, codec: writing(nil)}
 	if err := w.version("snapshot", uint64(core.NewestLevel), Level); err != nil {
 		t.Fatal(err)
 	}

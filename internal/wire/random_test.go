@@ -35,7 +35,7 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.How:
 		*p = leasehold.How(1 + d.IntN(int(leasehold.WaitOver)))
 	case *leasehold.Kind:
-		*p = leasehold.Kind(1 + d.IntN(int(kinds.last)))
+		*p = leasehold.Kind(1 + d.IntN(int(kinds.Last)))
 	case *leasehold.AlarmKind:
 		*p = leasehold.AlarmKinds[d.IntN(int(leasehold.LateRenewal))] // that of a quarantine is never kept
 	case *core.Usual:
@@ -45,22 +45,22 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.Code:
 		*p = leasehold.Codes[d.IntN(len(leasehold.Codes))]
 	case *core.What:
-		*p = core.What(1 + d.IntN(int(whats.last)))
+		*p = core.What(1 + d.IntN(int(command.Whats.Last)))
 	case *core.Relation:
-		*p = core.Relation(1 + d.IntN(int(relations.last)))
+		*p = core.Relation(1 + d.IntN(int(command.Relations.Last)))
 	case *leasehold.Unclean:
-		*p = leasehold.Unclean(d.IntN(1 + int(uncleans.last)))
+		*p = leasehold.Unclean(d.IntN(1 + int(command.Uncleans.Last)))
 	case *core.ChoreKind:
-		*p = core.ChoreKind(1 + d.IntN(int(chores.last)))
+		*p = core.ChoreKind(1 + d.IntN(int(chores.Last)))
 	case *core.TTLPick:
-		*p = core.TTLPick(d.IntN(1 + int(picks.last)))
+		*p = core.TTLPick(d.IntN(1 + int(command.Picks.Last)))
 	case *core.Rest:
 		d.fillKind(v)
 		if p.After == nil {
 			p.After = &core.Ending{How: leasehold.ByTTL}
 		}
 	case *core.Do:
-		*p = core.Do(1 + d.IntN(int(doings.last)))
+		*p = core.Do(1 + d.IntN(int(command.Doings.Last)))
 	case **core.RecordPage, **core.AccessAnswer: // never in a log or a snapshot
 	case *leasehold.Large:
 		p.Size = int64(d.bits() >> 1)
@@ -79,7 +79,7 @@ func (d dice) fill(v reflect.Value) {
 		d.fillKind(v)
 		p.Namespace = "" // that of its piece
 	case *leasehold.TaskState:
-		*p = leasehold.TaskState(1 + d.IntN(int(taskStates.last)))
+		*p = leasehold.TaskState(1 + d.IntN(int(taskStates.Last)))
 	case *leasehold.Waiter:
 		d.fillKind(v)
 		p.ForecastError = 0 // that is not remembered
@@ -87,10 +87,10 @@ func (d dice) fill(v reflect.Value) {
 		d.fillKind(v)
 		p.ForecastError = 0
 	case *leasehold.AtStart:
-		*p = leasehold.AtStart(d.IntN(1 + int(atStarts.last)))
+		*p = leasehold.AtStart(d.IntN(1 + int(command.AtStarts.Last)))
 	case **leasehold.Upcoming: // part of no format
 	case *leasehold.LimitBy:
-		*p = leasehold.LimitBy(d.IntN(1 + int(limitsBy.last)))
+		*p = leasehold.LimitBy(d.IntN(1 + int(command.LimitsBy.Last)))
 	case *pool.Unit:
 		d.fillKind(v)
 		p.Lease, p.Use = "", nil // they are told by the lease, and by a piece of their own
@@ -107,7 +107,7 @@ func (d dice) fill(v reflect.Value) {
 		}
 	case *[]*leasehold.Record: // what was read is never remembered
 	case *record.Order:
-		*p = record.Order(d.IntN(1 + int(sortings.last)))
+		*p = record.Order(d.IntN(1 + int(command.Sortings.Last)))
 	case *leasehold.Record:
 		if d.fillKind(v); p.Large != nil {
 			p.Value = ""

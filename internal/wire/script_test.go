@@ -201,10 +201,10 @@ func covers(t testing.TB, state *core.State) {
 		kindEndedSession, kindOutcome, kindEvent, kindRecord, kindDefinition, kindAlarm} {
 		want = append(want, pieceKinds[kind].name) // others have golden files of their own
 	}
-	for k := leasehold.Kind(kinds.first); k <= leasehold.AlarmCleared; k++ { // others have golden files of their own
+	for k := leasehold.Kind(kinds.First); k <= leasehold.AlarmCleared; k++ { // others have golden files of their own
 		want = append(want, k)
 	}
-	for h := leasehold.How(hows.first); h <= leasehold.How(hows.last); h++ {
+	for h := leasehold.How(hows.First); h <= leasehold.How(hows.Last); h++ {
 		// Some are no events of their own, or need more than is in the script.
 		if h != leasehold.IDChanged && h != leasehold.NoSlots && h != leasehold.Abandoned {
 			want = append(want, h)

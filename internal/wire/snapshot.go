@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
 
 // A snapshot is a line of text, a version, and records, each in a frame of its own; the last
@@ -43,8 +44,8 @@ type Summary struct {
 // to the caller to make them durable. The state must not change meanwhile; a frozen
 // one does not.
 func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
-	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
-	out.b = append(out.b, magic...)
+	out := snapshotWriter{w: w, codec: writing(make([]byte, 0, bufferSize+bufferSize/4))}
+	out.B = append(out.B, magic...)
 	_ = out.version("snapshot", uint64(s.Level()), Level) // only reading it can fail
 	for r := range s.Pieces() {
 		if err := out.write(r); err != nil {
@@ -66,22 +67,22 @@ func (w *snapshotWriter) write(r core.Piece) error {
 	if kind == kindEnd {
 		return fmt.Errorf("snapshot cannot be written: a %T has no number in it", r.Value)
 	}
-	body := w.open(kind)
+	body := w.Open(kind)
 	w.place(kind, r)
-	w.parts, w.since = 0, 0 // each record is a message of its own
-	pieceKinds[kind].fields((*message)(&w.codec), r.Value)
+	w.Parts, w.Since = 0, 0 // each record is a message of its own
+	pieceKinds[kind].fields(r.Value, w.Message())
 	// Refused while it can still be reported: a snapshot that nobody can read back would be
 	// found out when it is needed.
-	if size := len(w.b) - body; size > maxRecord {
-		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
+	if size := len(w.B) - body; size > maxRecord {
+		w.Fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
 	}
-	if f := w.fault; f != nil {
-		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", pieceKinds[kind].name, w.sum.Records+1, f.field,
-			f.reason)
+	if f := w.Fault; f != nil {
+		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", pieceKinds[kind].name, w.sum.Records+1, f.Field,
+			f.Reason)
 	}
-	w.shut(body)
+	w.Shut(body)
 	w.sum.Records++
-	if len(w.b) >= bufferSize {
+	if len(w.B) >= bufferSize {
 		return w.flush()
 	}
 	return nil
@@ -97,24 +98,24 @@ func (w *snapshotWriter) place(kind uint64, r core.Piece) {
 	if name == w.space {
 		name = ""
 	}
-	w.text("namespace", &name)
+	w.Text("namespace", &name)
 	w.space = r.Space
 	if e, ok := r.Value.(*leasehold.Event); r.Space == "" || ok && e.Namespace != r.Space {
-		w.fail("namespace", "it is missing, or another than its event's")
+		w.Fail("namespace", "it is missing, or another than its event's")
 	}
 }
 
 // flush counts what is in the buffer into the checksum and sends it. The checksum itself is
 // sent without being counted.
 func (w *snapshotWriter) flush() error {
-	w.sum.Checksum = crc32.Update(w.sum.Checksum, castagnoli, w.b)
+	w.sum.Checksum = crc32.Update(w.sum.Checksum, castagnoli, w.B)
 	return w.send()
 }
 
 func (w *snapshotWriter) send() error {
-	w.sum.Bytes += int64(len(w.b))
-	_, err := w.w.Write(w.b)
-	w.b = w.b[:0]
+	w.sum.Bytes += int64(len(w.B))
+	_, err := w.w.Write(w.B)
+	w.B = w.B[:0]
 	if err != nil {
 		return fmt.Errorf("snapshot cannot be written: %w", err)
 	}
@@ -126,12 +127,12 @@ func (w *snapshotWriter) send() error {
 func (w *snapshotWriter) finish() (Summary, error) {
 	var count [binary.MaxVarintLen64]byte
 	size := binary.PutUvarint(count[:], uint64(w.sum.Records))
-	w.b = append(w.b, kindEnd, byte(size+checksumSize))
-	w.b = append(w.b, count[:size]...)
+	w.B = append(w.B, kindEnd, byte(size+checksumSize))
+	w.B = append(w.B, count[:size]...)
 	if err := w.flush(); err != nil {
 		return Summary{}, err
 	}
-	w.b = binary.BigEndian.AppendUint32(w.b, w.sum.Checksum)
+	w.B = binary.BigEndian.AppendUint32(w.B, w.sum.Checksum)
 	if err := w.send(); err != nil {
 		return Summary{}, err
 	}
@@ -218,15 +219,15 @@ func (r *snapshotReader) begin() error {
 	if err != nil && err != io.EOF {
 		return r.unreadable(err)
 	}
-	c := codec{b: start, at: len(magic)}
+	c := codec{Codec: tagged.Codec{B: start, At: len(magic)}}
 	if failure := c.version("snapshot", 0, r.knows); failure != nil {
 		if c.short(err) {
 			return r.unreadable(err)
 		}
 		return failure
 	}
-	r.level = c.level
-	r.take(start[:c.at])
+	r.level = c.Level
+	r.take(start[:c.At])
 	return nil
 }
 
@@ -248,17 +249,19 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	}
 	row := &pieceKinds[f.kind]
 	c, record := &r.codec, core.Piece{Value: row.fresh()}
-	*c = codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level, owners: r.owners}
+	*c = codec{Codec: tagged.Codec{
+		B: f.bytes[f.body:], Base: r.sum.Bytes + int64(f.body), Level: r.level, Known: r.owners,
+	}}
 	r.place(c, f.kind, &record)
-	m := (*message)(c)
-	row.fields(m, record.Value)
-	m.end()
+	m := c.Message()
+	row.fields(record.Value, m)
+	m.End()
 	if head, ok := record.Value.(*core.Head); ok {
 		head.Level = core.Level(r.level)
 	}
-	if c.fault != nil {
-		err := c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, row.name))
-		if c.fault.newer {
+	if c.Fault != nil {
+		err := c.Refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, row.name))
+		if c.Fault.Newer {
 			err = cmp.Or(r.whole(f), err)
 		}
 		return core.Piece{}, err
@@ -299,19 +302,19 @@ func (r *snapshotReader) frame() (frame, error) {
 	}
 	var f frame
 	var length uint64
-	c := codec{b: start, base: r.sum.Bytes}
-	c.unsigned("kind", &f.kind)
-	c.unsigned("length", &length)
+	c := codec{Codec: tagged.Codec{B: start, Base: r.sum.Bytes}}
+	c.Unsigned("kind", &f.kind)
+	c.Unsigned("length", &length)
 	if c.short(err) {
 		return frame{}, r.unreadable(err)
 	}
-	if c.fault == nil && length > maxRecord {
-		c.fail("length", fmt.Sprintf("it is %d, and at most %d is allowed", length, maxRecord))
+	if c.Fault == nil && length > maxRecord {
+		c.Fail("length", fmt.Sprintf("it is %d, and at most %d is allowed", length, maxRecord))
 	}
-	if c.fault != nil {
-		return frame{}, c.refused(fmt.Sprintf("snapshot, record %d", r.sum.Records+1))
+	if c.Fault != nil {
+		return frame{}, c.Refused(fmt.Sprintf("snapshot, record %d", r.sum.Records+1))
 	}
-	f.body = c.at
+	f.body = c.At
 	if f.bytes, err = r.peek(f.body + int(length)); err != nil {
 		return frame{}, r.unreadable(err)
 	}
@@ -324,15 +327,15 @@ func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 	if pieceKinds[kind].wide {
 		return
 	}
-	n := c.length("namespace")
-	name := c.b[c.at : c.at+n]
-	c.at += n
+	n := c.Length("namespace")
+	name := c.B[c.At : c.At+n]
+	c.At += n
 	switch {
-	case c.fault != nil:
+	case c.Fault != nil:
 	case n > 0:
 		r.enter(c, kind, name)
 	case kind == kindSpace || r.space == "":
-		c.fail("namespace", "it is missing")
+		c.Fail("namespace", "it is missing")
 	}
 	record.Space = r.space
 	if e, ok := record.Value.(*leasehold.Event); ok {
@@ -346,15 +349,15 @@ func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 func (r *snapshotReader) enter(c *codec, kind uint64, name []byte) {
 	switch known, ok := r.spaces[string(name)]; {
 	case string(name) == r.space:
-		c.fail("namespace", "it is repeated")
+		c.Fail("namespace", "it is repeated")
 	case kind == kindSpace && string(name) <= r.newest:
-		c.fail("namespace", "it has two heads, or is out of order")
+		c.Fail("namespace", "it has two heads, or is out of order")
 	case kind == kindSpace:
 		r.space = string(name)
 		r.newest = r.space
 		r.spaces[r.space] = r.space
 	case !ok:
-		c.fail("namespace", "it has no head")
+		c.Fail("namespace", "it has no head")
 	default:
 		r.space = known
 	}
@@ -367,11 +370,11 @@ func (r *snapshotReader) end(f frame) error {
 		return malformed("snapshot is malformed at byte %d: its last record is too short", r.sum.Bytes)
 	}
 	var count uint64
-	c := codec{b: f.bytes[f.body:last], base: r.sum.Bytes + int64(f.body)}
-	c.unsigned("count", &count)
-	c.end()
-	if c.fault != nil {
-		return c.refused("snapshot, last record")
+	c := codec{Codec: tagged.Codec{B: f.bytes[f.body:last], Base: r.sum.Bytes + int64(f.body)}}
+	c.Unsigned("count", &count)
+	c.End()
+	if c.Fault != nil {
+		return c.Refused("snapshot, last record")
 	}
 	written := binary.BigEndian.Uint32(f.bytes[last:])
 	r.take(f.bytes[:last])
@@ -428,7 +431,7 @@ func (r *snapshotReader) peek(n int) ([]byte, error) {
 // short reports whether a field is cut off because the input ends there; err is what peek
 // returned. A snapshot that is too short is reported as such, and not as malformed.
 func (c *codec) short(err error) bool {
-	return c.fault != nil && c.fault.reason == cutOff && err == io.EOF
+	return c.Fault != nil && c.Fault.Reason == tagged.CutOff && err == io.EOF
 }
 
 func (r *snapshotReader) unreadable(err error) error {

@@ -6,8 +6,10 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/reservation"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
 
 // A pieceKind is a row of the table of what a snapshot has.
@@ -16,16 +18,16 @@ type pieceKind struct {
 	wide   bool   // it belongs to the whole state, and not to a namespace
 	since  uint64 // the feature level that it came with
 	fresh  func() any
-	fields func(*message, any)
+	fields func(any, *tagged.Message)
 }
 
 // inSpace is the row of what belongs to a namespace, and ofAll of what does not.
-func inSpace[T any](name string, fields func(*message, *T)) pieceKind {
+func inSpace[T any](name string, fields func(*T, *tagged.Message)) pieceKind {
 	return pieceKind{name: name, since: levelFirst, fresh: func() any { return new(T) },
-		fields: func(m *message, value any) { fields(m, value.(*T)) }}
+		fields: func(value any, m *tagged.Message) { fields(value.(*T), m) }}
 }
 
-func ofAll[T any](name string, fields func(*message, *T)) pieceKind {
+func ofAll[T any](name string, fields func(*T, *tagged.Message)) pieceKind {
 	row := inSpace(name, fields)
 	row.wide = true
 	return row
@@ -80,45 +82,45 @@ const (
 // The table of all kinds. That of the end is no piece.
 var pieceKinds = [kindsOfRecords]pieceKind{
 	kindEnd:          {name: "end", wide: true, since: levelFirst},
-	kindHead:         ofAll("head", (*message).head),
-	kindSpace:        inSpace("namespace", (*message).spaceHead),
-	kindSession:      inSpace("session", (*message).coreSession),
-	kindResource:     inSpace("resource", (*message).resource),
-	kindClaim:        inSpace("claim", (*message).claim),
-	kindEndedClaim:   inSpace("ended claim", (*message).endedClaim),
-	kindEndedSession: inSpace("ended session", (*message).endedSession),
-	kindOutcome:      inSpace("outcome", (*message).outcome),
-	kindEvent:        inSpace("event", (*message).event),
-	kindRecord:       inSpace("record", (*message).record),
-	kindDefinition:   inSpace("definition", (*message).definition),
-	kindAlarm:        inSpace("alarm", (*message).alarm),
-	kindRestored:     ofAll("restored", (*message).restored),
-	kindShelf:        inSpace("shelf", (*message).shelf),
-	kindVersion:      inSpace("version", (*message).version),
-	kindTotals:       ofAll("totals", (*message).totals),
-	kindMark:         inSpace("withdrawn id", (*message).mark),
-	kindChore:        inSpace("chore", (*message).chore),
-	kindPolicy:       ofAll("policy", (*message).policyHead),
-	kindToken:        ofAll("token", (*message).accessToken),
-	kindRole:         ofAll("role", (*message).accessRole),
-	kindBinding:      ofAll("binding", (*message).accessBinding),
-	kindQuota:        ofAll("quota", (*message).accessQuota),
-	kindIssuer:       ofAll("issuer", (*message).accessIssuer),
-	kindCertificate:  ofAll("certificate", (*message).accessCertificate),
-	kindClaimOwner:   inSpace("claim owner", (*message).claimOwner),
-	kindRecordOwner:  inSpace("record owner", (*message).recordOwner),
-	kindRevocation:   ofAll("revocation", (*message).revocation),
-	kindLoss:         ofAll("loss", (*message).loss),
-	kindWithdrawal:   ofAll("withdrawal", (*message).withdrawal),
-	kindMirror:       inSpace("mirror", (*message).mirror),
-	kindPoolUnit:     inSpace("pool unit", (*message).poolUnit),
-	kindLearned:      inSpace("kind", (*message).learned),
-	kindTask:         inSpace("task", (*message).task),
-	kindUnitUse:      inSpace("unit use", (*message).unitUse),
-	kindCalendar:     ofAll("calendar", (*message).calendar),
-	kindReservation:  inSpace("reservation", (*message).reservation),
-	kindSeries:       inSpace("series", (*message).series),
-	kindQuietQueue:   inSpace("quiet queue", (*message).quietQueue),
+	kindHead:         ofAll("head", headFields),
+	kindSpace:        inSpace("namespace", spaceHeadFields),
+	kindSession:      inSpace("session", coreSessionFields),
+	kindResource:     inSpace("resource", resourceFields),
+	kindClaim:        inSpace("claim", claimFields),
+	kindEndedClaim:   inSpace("ended claim", endedClaimFields),
+	kindEndedSession: inSpace("ended session", endedSessionFields),
+	kindOutcome:      inSpace("outcome", outcomeFields),
+	kindEvent:        inSpace("event", eventFields),
+	kindRecord:       inSpace("record", recordFields),
+	kindDefinition:   inSpace("definition", command.DescribeDefinition),
+	kindAlarm:        inSpace("alarm", alarmFields),
+	kindRestored:     ofAll("restored", restoredFields),
+	kindShelf:        inSpace("shelf", shelfFields),
+	kindVersion:      inSpace("version", versionFields),
+	kindTotals:       ofAll("totals", totalsFields),
+	kindMark:         inSpace("withdrawn id", markFields),
+	kindChore:        inSpace("chore", choreFields),
+	kindPolicy:       ofAll("policy", policyHeadFields),
+	kindToken:        ofAll("token", command.DescribeToken),
+	kindRole:         ofAll("role", command.DescribeRole),
+	kindBinding:      ofAll("binding", command.DescribeBinding),
+	kindQuota:        ofAll("quota", command.DescribeQuota),
+	kindIssuer:       ofAll("issuer", command.DescribeIssuer),
+	kindCertificate:  ofAll("certificate", command.DescribeCertificate),
+	kindClaimOwner:   inSpace("claim owner", claimOwnerFields),
+	kindRecordOwner:  inSpace("record owner", recordOwnerFields),
+	kindRevocation:   ofAll("revocation", revocationFields),
+	kindLoss:         ofAll("loss", lossFields),
+	kindWithdrawal:   ofAll("withdrawal", withdrawalFields),
+	kindMirror:       inSpace("mirror", mirrorFields),
+	kindPoolUnit:     inSpace("pool unit", poolUnitFields),
+	kindLearned:      inSpace("kind", learnedFields),
+	kindTask:         inSpace("task", taskFields),
+	kindUnitUse:      inSpace("unit use", unitUseFields),
+	kindCalendar:     ofAll("calendar", calendarFields),
+	kindReservation:  inSpace("reservation", reservationFields),
+	kindSeries:       inSpace("series", seriesFields),
+	kindQuietQueue:   inSpace("quiet queue", quietQueueFields),
 }
 
 // kindOf returns the number under which a piece is written; kindEnd if it has none.
@@ -212,6 +214,21 @@ func kindOfOthers(value any) uint64 {
 	}
 	return kindEnd
 }
+
+// The enumerations of the dictionary and the core that no command has. An event that is no end has no How.
+var (
+	states   = choice(uint8(leasehold.Available), uint8(leasehold.Expired))
+	hows     = choice(uint8(leasehold.Released), uint8(leasehold.Abandoned))
+	maybeHow = choice(0, uint8(leasehold.Abandoned))
+	kinds    = choice(uint8(leasehold.Queued), uint8(leasehold.ReservationCancelled))
+	codes    = choice(uint8(leasehold.Held), uint8(leasehold.Refused))
+
+	maybeAlarm = choice(0, uint8(leasehold.LateRenewal))
+	taskStates = choice(uint8(leasehold.TaskTodo), uint8(leasehold.TaskFailed))
+	chores     = choice(uint8(core.CollectSession), uint8(core.FollowDefinition))
+)
+
+func choice(first, last uint8) tagged.Choice { return tagged.Choice{First: first, Last: last} }
 
 // maxListed bounds the lists of records that are short by nature, such as the rests of a resource.
 const maxListed = math.MaxUint16

@@ -4,6 +4,8 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
 
 // The fields of what the kernel keeps: namespaces, sessions, resources, claims, and what is remembered of those that
@@ -12,308 +14,310 @@ import (
 
 // head has no level in it: that is the level of the whole snapshot, which comes before all
 // records.
-func (m *message) head(v *core.Head) {
-	m.time(1, "now", &v.Now)
-	m.signed(2, "wall", &v.Wall)
-	inner(m, 3, "lead", &v.Lead, m.lead)
-	m.unsigned(4, "idle sequence", &v.IdleSeq)
-	m.unsigned(5, "alarm order", &v.AlarmOrder)
-	m.counts(6, "raised", &v.Raised)
+func headFields(v *core.Head, m *tagged.Message) {
+	m.Signed(1, "now", (*int64)(&v.Now))
+	m.Signed(2, "wall", &v.Wall)
+	tagged.Inner(m, 3, "lead", &v.Lead, func(v *core.Lead) { command.Describe(v, m) })
+	m.Unsigned(4, "idle sequence", &v.IdleSeq)
+	m.Unsigned(5, "alarm order", &v.AlarmOrder)
+	m.Counts(6, "raised", &v.Raised)
 }
 
 // spaceHead begins a namespace.
-func (m *message) spaceHead(v *core.SpaceHead) {
-	m.token(1, "token", &v.Token)
-	m.revision(2, "revision", &v.Revision)
-	m.unsigned(3, "arrivals", &v.Arrivals)
-	m.revision(4, "lost revision", &v.LostRevision)
-	m.unsigned32(5, "lost n", &v.LostN)
-	m.time(6, "changed", &v.Changed)
+func spaceHeadFields(v *core.SpaceHead, m *tagged.Message) {
+	m.Token(1, "token", &v.Token)
+	m.Revision(2, "revision", &v.Revision)
+	m.Unsigned(3, "arrivals", &v.Arrivals)
+	m.Revision(4, "lost revision", &v.LostRevision)
+	m.Unsigned32(5, "lost n", &v.LostN)
+	m.Signed(6, "changed", (*int64)(&v.Changed))
 }
 
 // totals are of all namespaces together.
-func (m *message) totals(v *core.Totals) {
-	inner(m, 1, "caps", &v.Caps, m.caps)
-	m.flag(2, "set", &v.Set)
-	m.token(3, "token", &v.Token)
-	m.revision(4, "revision", &v.Revision)
-	m.text(5, "swept", &v.Swept)
+func totalsFields(v *core.Totals, m *tagged.Message) {
+	tagged.Inner(m, 1, "caps", &v.Caps, tagged.Of(m, command.DescribeCaps))
+	m.Flag(2, "set", &v.Set)
+	m.Token(3, "token", &v.Token)
+	m.Revision(4, "revision", &v.Revision)
+	m.Text(5, "swept", &v.Swept)
 }
 
 // restored says that the state came from a backup.
-func (m *message) restored(v *core.Restored) {
-	m.unsigned(1, "base", &v.Base)
-	m.signed(2, "wall", &v.Wall)
-	m.duration(3, "quarantine", &v.Quarantine)
-	m.time(4, "until", &v.Until)
-	m.flag(5, "over", &v.Over)
-	m.text(6, "space", &v.Space)
-	m.text(7, "path", &v.Path)
+func restoredFields(v *core.Restored, m *tagged.Message) {
+	m.Unsigned(1, "base", &v.Base)
+	m.Signed(2, "wall", &v.Wall)
+	m.Duration(3, "quarantine", &v.Quarantine)
+	m.Signed(4, "until", (*int64)(&v.Until))
+	m.Flag(5, "over", &v.Over)
+	m.Text(6, "space", &v.Space)
+	m.Text(7, "path", &v.Path)
 }
 
-func (m *message) coreSession(v *core.Session) {
-	m.text(1, "id", &v.ID)
-	m.duration(2, "ttl", &v.TTL)
-	m.labels(3, "labels", &v.Labels)
-	m.signed(4, "opened", &v.OpenedWall)
-	m.time(5, "expires", &v.Expires)
-	m.unsigned(6, "sequence", &v.Sequence)
-	m.unsigned8(7, "gap", &v.Gap)
-	maybe(m, 8, "touched", &v.Touched, m.touched)
-	m.owner(9, &v.Owner)
+func coreSessionFields(v *core.Session, m *tagged.Message) {
+	m.Text(1, "id", &v.ID)
+	m.Duration(2, "ttl", &v.TTL)
+	m.Labels(3, "labels", &v.Labels)
+	m.Signed(4, "opened", &v.OpenedWall)
+	m.Signed(5, "expires", (*int64)(&v.Expires))
+	m.Unsigned(6, "sequence", &v.Sequence)
+	m.Unsigned8(7, "gap", &v.Gap)
+	tagged.Maybe(m, 8, "touched", &v.Touched, tagged.Of(m, touchedFields))
+	owner(m, 9, &v.Owner)
 }
 
 // touched is how often others intervened in what is bound to a session.
-func (m *message) touched(v *core.Touched) {
-	m.unsigned(1, "interventions", &v.Count)
-	m.names(2, "intervened", &v.IDs)
+func touchedFields(v *core.Touched, m *tagged.Message) {
+	m.Unsigned(1, "interventions", &v.Count)
+	m.Names(2, "intervened", &v.IDs)
 }
 
 // mark is an id that was withdrawn before it came.
-func (m *message) mark(v *core.Mark) {
-	m.text(1, "session", &v.Session)
-	m.text(2, "id", &v.ID)
+func markFields(v *core.Mark, m *tagged.Message) {
+	m.Text(1, "session", &v.Session)
+	m.Text(2, "id", &v.ID)
 }
 
 // resource is a resource with what is remembered of it. Its place among the idle ones is
 // written, because that decides which resource is forgotten next.
-func (m *message) resource(v *core.Resource) {
-	m.text(1, "path", &v.Path)
-	m.text(2, "claim", &v.Claim)
-	m.number(3, "waiting", &v.Waiting)
-	m.unsigned(4, "idle", &v.Idle)
-	maybe(m, 5, "more", &v.More, m.more)
+func resourceFields(v *core.Resource, m *tagged.Message) {
+	m.Text(1, "path", &v.Path)
+	m.Text(2, "claim", &v.Claim)
+	m.Number(3, "waiting", &v.Waiting)
+	m.Unsigned(4, "idle", &v.Idle)
+	tagged.Maybe(m, 5, "more", &v.More, tagged.Of(m, moreFields))
 }
 
-func (m *message) more(v *core.More) {
-	maybe(m, 1, "last", &v.Last, m.ending)
-	several(m, 2, "rests", &v.Rests, maxListed, m.rest)
-	maybe(m, 3, "shares", &v.Shares, m.shares)
-	maybe(m, 4, "usual", &v.Usual, m.usual)
+func moreFields(v *core.More, m *tagged.Message) {
+	tagged.Maybe(m, 1, "last", &v.Last, tagged.Of(m, endingFields))
+	tagged.Several(m, 2, "rests", &v.Rests, maxListed, tagged.Of(m, restFields))
+	tagged.Maybe(m, 3, "shares", &v.Shares, tagged.Of(m, sharesFields))
+	tagged.Maybe(m, 4, "usual", &v.Usual, tagged.Of(m, usualFields))
 }
 
 // rest keeps slots free behind an end, which it always has.
-func (m *message) rest(v *core.Rest) {
-	m.unsigned32(1, "slots", &v.Slots)
-	m.names(2, "units", &v.Units)
-	m.time(3, "until", &v.Until)
-	maybe(m, 4, "after", &v.After, m.ending)
-	m.must("after", v.After != nil)
+func restFields(v *core.Rest, m *tagged.Message) {
+	m.Unsigned32(1, "slots", &v.Slots)
+	m.Names(2, "units", &v.Units)
+	m.Signed(3, "until", (*int64)(&v.Until))
+	tagged.Maybe(m, 4, "after", &v.After, tagged.Of(m, endingFields))
+	m.Must("after", v.After != nil)
 }
 
-func (m *message) ending(v *core.Ending) {
-	m.text(1, "id", &v.ID)
-	m.text(2, "holder", &v.Holder)
-	m.token(3, "token", &v.Token)
-	m.oneOf(4, "how", (*uint8)(&v.How), hows)
-	m.text(5, "by", &v.By)
-	m.text(6, "reason", &v.Reason)
-	m.signed(7, "wall", &v.Wall)
-	m.text(8, "foreign", &v.Foreign)
-	m.duration(9, "ttl", &v.TTL)
+func endingFields(v *core.Ending, m *tagged.Message) {
+	m.Text(1, "id", &v.ID)
+	m.Text(2, "holder", &v.Holder)
+	m.Token(3, "token", &v.Token)
+	m.OneOf(4, "how", (*uint8)(&v.How), hows)
+	m.Text(5, "by", &v.By)
+	m.Text(6, "reason", &v.Reason)
+	m.Signed(7, "wall", &v.Wall)
+	m.Text(8, "foreign", &v.Foreign)
+	m.Duration(9, "ttl", &v.TTL)
 }
 
-func (m *message) shares(v *core.Shares) {
-	m.number(1, "capacity", &v.Capacity)
-	several(m, 2, "units", &v.Units, maxListed, m.unit)
+func sharesFields(v *core.Shares, m *tagged.Message) {
+	m.Number(1, "capacity", &v.Capacity)
+	tagged.Several(m, 2, "units", &v.Units, maxListed, tagged.Of(m, unitFields))
 }
 
-func (m *message) unit(v *core.Unit) {
-	m.text(1, "name", &v.Name)
-	m.text(2, "holder", &v.Holder)
-	m.time(3, "freed", &v.Freed)
+func unitFields(v *core.Unit, m *tagged.Message) {
+	m.Text(1, "name", &v.Name)
+	m.Text(2, "holder", &v.Holder)
+	m.Signed(3, "freed", (*int64)(&v.Freed))
 }
 
 // usual is what was learned of a resource.
-func (m *message) usual(v *core.Usual) {
-	m.text(1, "holds", &v.Holds)
-	m.text(2, "waits", &v.Waits)
-	m.time(3, "lost", &v.Lost)
-	m.time(4, "lost before", &v.LostBefore)
+func usualFields(v *core.Usual, m *tagged.Message) {
+	m.Text(1, "holds", &v.Holds)
+	m.Text(2, "waits", &v.Waits)
+	m.Signed(3, "lost", (*int64)(&v.Lost))
+	m.Signed(4, "lost before", (*int64)(&v.LostBefore))
 }
 
 // learned is what was learned of a kind of leases.
-func (m *message) learned(v *core.Kind) {
-	m.text(1, "resource", &v.Resource)
-	m.text(2, "name", &v.Name)
-	m.text(3, "recent", (*string)(&v.Recent))
+func learnedFields(v *core.Kind, m *tagged.Message) {
+	m.Text(1, "resource", &v.Resource)
+	m.Text(2, "name", &v.Name)
+	m.Text(3, "recent", (*string)(&v.Recent))
 }
 
 // claim is a lease or a waiter: which of them shows in its token.
-func (m *message) claim(v *core.Claim) {
-	m.text(1, "id", &v.ID)
-	m.text(2, "resource", &v.Resource)
-	m.text(3, "holder", &v.Holder)
-	m.text(4, "session", &v.Session)
-	m.duration(5, "ttl", &v.TTL)
-	m.token(6, "token", &v.Token)
-	m.time(7, "since", &v.Since)
-	m.signed(8, "since wall", &v.SinceWall)
-	m.revision(9, "revision", &v.Revision)
-	m.time(10, "expires", &v.Expires)
-	m.unsigned32(11, "slots", &v.Slots)
-	m.unsigned8(12, "gap", &v.Gap)
-	m.unsigned8(13, "long", &v.Long)
-	m.flag(14, "overdue", &v.Overdue)
-	m.flag(15, "native", &v.Native)
-	maybe(m, 16, "wait", &v.Wait, m.wait)
-	maybe(m, 17, "terms", &v.Terms, m.terms)
+func claimFields(v *core.Claim, m *tagged.Message) {
+	m.Text(1, "id", &v.ID)
+	m.Text(2, "resource", &v.Resource)
+	m.Text(3, "holder", &v.Holder)
+	m.Text(4, "session", &v.Session)
+	m.Duration(5, "ttl", &v.TTL)
+	m.Token(6, "token", &v.Token)
+	m.Signed(7, "since", (*int64)(&v.Since))
+	m.Signed(8, "since wall", &v.SinceWall)
+	m.Revision(9, "revision", &v.Revision)
+	m.Signed(10, "expires", (*int64)(&v.Expires))
+	m.Unsigned32(11, "slots", &v.Slots)
+	m.Unsigned8(12, "gap", &v.Gap)
+	m.Unsigned8(13, "long", &v.Long)
+	m.Flag(14, "overdue", &v.Overdue)
+	m.Flag(15, "native", &v.Native)
+	tagged.Maybe(m, 16, "wait", &v.Wait, tagged.Of(m, waitFields))
+	tagged.Maybe(m, 17, "terms", &v.Terms, tagged.Of(m, termsFields))
 }
 
-func (m *message) wait(v *core.Wait) {
-	m.time(1, "until", &v.Until)
-	m.number(2, "priority", &v.Priority)
-	m.unsigned(3, "order", &v.Order)
-	m.names(4, "with", &v.With)
+func waitFields(v *core.Wait, m *tagged.Message) {
+	m.Signed(1, "until", (*int64)(&v.Until))
+	m.Number(2, "priority", &v.Priority)
+	m.Unsigned(3, "order", &v.Order)
+	m.Names(4, "with", &v.With)
 }
 
 // terms are what most claims have nothing of.
-func (m *message) terms(v *core.Terms) {
-	m.text(1, "reason", &v.Reason)
-	m.labels(2, "labels", &v.Labels)
-	m.text(3, "party", &v.Party)
-	m.duration(4, "grace", &v.Grace)
-	m.duration(5, "hold limit", &v.HoldLimit)
-	m.duration(6, "expected", &v.Expected)
-	m.time(7, "break at", &v.BreakAt)
-	m.text(8, "break by", &v.BreakBy)
-	m.text(9, "break reason", &v.BreakReason)
-	m.names(10, "units", &v.Units)
-	maybe(m, 11, "after", &v.After, m.ending)
-	m.duration(12, "waited", &v.Waited)
-	m.signed(13, "changed wall", &v.ChangedWall)
-	m.text(14, "foreign", &v.Foreign)
-	m.flag(15, "may expire", &v.MayExpire)
-	m.text(16, "door", &v.Door)
-	m.text(17, "note", &v.Note)
-	m.signed(18, "noted wall", &v.NotedWall)
-	maybe(m, 19, "linked", &v.Linked, m.linked)
-	maybe(m, 20, "select", &v.Select, m.selection)
-	m.flag(21, "task", &v.Task)
-	m.text(22, "reservation", &v.Reservation)
+func termsFields(v *core.Terms, m *tagged.Message) {
+	m.Text(1, "reason", &v.Reason)
+	m.Labels(2, "labels", &v.Labels)
+	m.Text(3, "party", &v.Party)
+	m.Duration(4, "grace", &v.Grace)
+	m.Duration(5, "hold limit", &v.HoldLimit)
+	m.Duration(6, "expected", &v.Expected)
+	m.Signed(7, "break at", (*int64)(&v.BreakAt))
+	m.Text(8, "break by", &v.BreakBy)
+	m.Text(9, "break reason", &v.BreakReason)
+	m.Names(10, "units", &v.Units)
+	tagged.Maybe(m, 11, "after", &v.After, tagged.Of(m, endingFields))
+	m.Duration(12, "waited", &v.Waited)
+	m.Signed(13, "changed wall", &v.ChangedWall)
+	m.Text(14, "foreign", &v.Foreign)
+	m.Flag(15, "may expire", &v.MayExpire)
+	m.Text(16, "door", &v.Door)
+	m.Text(17, "note", &v.Note)
+	m.Signed(18, "noted wall", &v.NotedWall)
+	tagged.Maybe(m, 19, "linked", &v.Linked, tagged.Of(m, linkedFields))
+	tagged.Maybe(m, 20, "select", &v.Select, tagged.Of(m, command.DescribeSelect))
+	m.Flag(21, "task", &v.Task)
+	m.Text(22, "reservation", &v.Reservation)
 }
 
-// linked is the record of a claim.
-func (m *message) linked(v *core.LinkedRecord) {
-	m.text(1, "linked path", &v.Path)
-	m.flag(2, "linked stays", &v.Stay)
-	m.flag(3, "linked made", &v.Made)
+// linkedFields are those of the record of a claim.
+func linkedFields(v *core.LinkedRecord, m *tagged.Message) {
+	m.Text(1, "linked path", &v.Path)
+	m.Flag(2, "linked stays", &v.Stay)
+	m.Flag(3, "linked made", &v.Made)
 }
 
 // endedClaim is an id that ended. The order in which such records come is the order in which
 // they are forgotten.
-func (m *message) endedClaim(v *core.EndedClaim) {
-	m.text(1, "id", &v.ID)
-	m.text(2, "resource", &v.Resource)
-	m.text(3, "holder", &v.Holder)
-	m.token(4, "token", &v.Token)
-	m.oneOf(5, "how", (*uint8)(&v.How), hows)
-	m.time(6, "at", &v.At)
-	m.text(7, "next", &v.Next)
-	m.unsigned(8, "said", &v.Said)
-	m.owner(9, &v.Owner)
+func endedClaimFields(v *core.EndedClaim, m *tagged.Message) {
+	m.Text(1, "id", &v.ID)
+	m.Text(2, "resource", &v.Resource)
+	m.Text(3, "holder", &v.Holder)
+	m.Token(4, "token", &v.Token)
+	m.OneOf(5, "how", (*uint8)(&v.How), hows)
+	m.Signed(6, "at", (*int64)(&v.At))
+	m.Text(7, "next", &v.Next)
+	m.Unsigned(8, "said", &v.Said)
+	owner(m, 9, &v.Owner)
 }
 
-func (m *message) endedSession(v *core.EndedSession) {
-	m.text(1, "id", &v.ID)
-	m.oneOf(2, "how", (*uint8)(&v.How), hows)
-	m.time(3, "at", &v.At)
-	m.owner(4, &v.Owner)
+func endedSessionFields(v *core.EndedSession, m *tagged.Message) {
+	m.Text(1, "id", &v.ID)
+	m.OneOf(2, "how", (*uint8)(&v.How), hows)
+	m.Signed(3, "at", (*int64)(&v.At))
+	owner(m, 4, &v.Owner)
 }
 
 // chore is work that was put off.
-func (m *message) chore(v *core.Chore) {
-	m.oneOf(1, "kind", (*uint8)(&v.Kind), chores)
-	m.text(2, "name", &v.Name)
-	m.unsigned(3, "order", &v.Order)
-	m.text(4, "path", &v.Path)
-	maybe(m, 5, "left", &v.Left, m.left)
+func choreFields(v *core.Chore, m *tagged.Message) {
+	m.OneOf(1, "kind", (*uint8)(&v.Kind), chores)
+	m.Text(2, "name", &v.Name)
+	m.Unsigned(3, "order", &v.Order)
+	m.Text(4, "path", &v.Path)
+	tagged.Maybe(m, 5, "left", &v.Left, tagged.Of(m, leftFields))
 }
 
-func (m *message) left(v *core.Left) {
-	m.duration(1, "ttl", &v.TTL)
-	m.unsigned8(2, "gap", &v.Gap)
-	m.oneOf(3, "how", (*uint8)(&v.How), hows)
-	m.time(4, "at", &v.At)
-	m.number(5, "leases", &v.Leases)
-	m.text(6, "resource", &v.Resource)
-	m.text(7, "holder", &v.Holder)
+func leftFields(v *core.Left, m *tagged.Message) {
+	m.Duration(1, "ttl", &v.TTL)
+	m.Unsigned8(2, "gap", &v.Gap)
+	m.OneOf(3, "how", (*uint8)(&v.How), hows)
+	m.Signed(4, "at", (*int64)(&v.At))
+	m.Number(5, "leases", &v.Leases)
+	m.Text(6, "resource", &v.Resource)
+	m.Text(7, "holder", &v.Holder)
 }
 
-func (m *message) alarm(v *core.Alarm) {
-	m.oneOf(1, "kind", (*uint8)(&v.Kind), alarms)
-	m.text(2, "resource", &v.Resource)
-	m.text(3, "id", &v.ID)
-	m.text(4, "holder", &v.Holder)
-	m.token(5, "token", &v.Token)
-	m.text(6, "session", &v.Session)
-	m.unsigned(7, "order", &v.Order)
-	m.signed(8, "since wall", &v.SinceWall)
-	m.time(9, "last", &v.Last)
-	m.signed(10, "last wall", &v.LastWall)
-	m.number(11, "count", &v.Count)
-	m.text(12, "text", &v.Text)
-	m.number(13, "limit", &v.Limit)
-	m.flag(14, "quiet", &v.Quiet)
+func alarmFields(v *core.Alarm, m *tagged.Message) {
+	m.OneOf(1, "kind", (*uint8)(&v.Kind), command.Alarms)
+	m.Text(2, "resource", &v.Resource)
+	m.Text(3, "id", &v.ID)
+	m.Text(4, "holder", &v.Holder)
+	m.Token(5, "token", &v.Token)
+	m.Text(6, "session", &v.Session)
+	m.Unsigned(7, "order", &v.Order)
+	m.Signed(8, "since wall", &v.SinceWall)
+	m.Signed(9, "last", (*int64)(&v.Last))
+	m.Signed(10, "last wall", &v.LastWall)
+	m.Number(11, "count", &v.Count)
+	m.Text(12, "text", &v.Text)
+	m.Number(13, "limit", &v.Limit)
+	m.Flag(14, "quiet", &v.Quiet)
 }
 
 // owner is whose something is, if it is anybody's. Equal ones are one value after reading.
-func (m *message) owner(tag uint8, p **access.Owner) {
+func owner(m *tagged.Message, tag uint8, p **access.Owner) {
 	before := *p
-	if maybe(m, tag, "owner", p, m.ownerFields); *p == before || m.owners == nil {
+	tagged.Maybe(m, tag, "owner", p, tagged.Of(m, ownerFields))
+	owners, _ := m.Known.(map[access.Owner]*access.Owner)
+	if *p == before || owners == nil {
 		return
 	}
-	if known, ok := m.owners[**p]; ok {
+	if known, ok := owners[**p]; ok {
 		*p = known
 		return
 	}
-	m.owners[**p] = *p
+	owners[**p] = *p
 }
 
-func (m *message) ownerFields(v *access.Owner) {
-	m.name(1, "principal", &v.Principal)
-	m.text(2, "group", &v.Group)
+func ownerFields(v *access.Owner, m *tagged.Message) {
+	m.Name(1, "principal", &v.Principal)
+	m.Text(2, "group", &v.Group)
 }
 
 // event leaves out the namespace, which is that of its record.
-func (m *message) event(v *leasehold.Event) {
-	m.revision(1, "revision", &v.Revision)
-	m.unsigned32(2, "n", &v.N)
-	m.oneOf(3, "kind", (*uint8)(&v.Kind), kinds)
-	m.oneOf(4, "how", (*uint8)(&v.How), maybeHow)
-	m.moment(5, "at", &v.At)
-	m.moment(6, "until", &v.Until)
-	m.text(7, "resource", &v.Resource)
-	m.text(8, "id", &v.ID)
-	m.text(9, "holder", &v.Holder)
-	m.token(10, "token", &v.Token)
-	m.text(11, "session", &v.Session)
-	m.text(12, "by", &v.By)
-	m.text(13, "reason", &v.Reason)
-	m.text(14, "foreign", &v.Foreign)
-	m.oneOf(15, "alarm", (*uint8)(&v.Alarm), maybeAlarm)
-	maybe(m, 16, "record", &v.Record, m.record)
-	maybe(m, 17, "previous", &v.Previous, m.record)
-	maybe(m, 18, "hold", &v.Hold, func(*leasehold.Hold) { m.hold(v) })
-	m.owner(19, &v.Owner)
+func eventFields(v *leasehold.Event, m *tagged.Message) {
+	m.Revision(1, "revision", &v.Revision)
+	m.Unsigned32(2, "n", &v.N)
+	m.OneOf(3, "kind", (*uint8)(&v.Kind), kinds)
+	m.OneOf(4, "how", (*uint8)(&v.How), maybeHow)
+	m.Moment(5, "at", &v.At)
+	m.Moment(6, "until", &v.Until)
+	m.Text(7, "resource", &v.Resource)
+	m.Text(8, "id", &v.ID)
+	m.Text(9, "holder", &v.Holder)
+	m.Token(10, "token", &v.Token)
+	m.Text(11, "session", &v.Session)
+	m.Text(12, "by", &v.By)
+	m.Text(13, "reason", &v.Reason)
+	m.Text(14, "foreign", &v.Foreign)
+	m.OneOf(15, "alarm", (*uint8)(&v.Alarm), maybeAlarm)
+	tagged.Maybe(m, 16, "record", &v.Record, tagged.Of(m, recordFields))
+	tagged.Maybe(m, 17, "previous", &v.Previous, tagged.Of(m, recordFields))
+	tagged.Maybe(m, 18, "hold", &v.Hold, func(*leasehold.Hold) { holdFields(v, m) })
+	owner(m, 19, &v.Owner)
 }
 
 // hold is the hold that an event ended. Whose it was is in the event already, unless the holder
 // has changed.
-func (m *message) hold(e *leasehold.Event) {
+func holdFields(e *leasehold.Event, m *tagged.Message) {
 	v := e.Hold
 	if e.Kind == leasehold.Changed {
-		m.text(1, "hold id", &v.ID)
-		m.text(2, "hold holder", &v.Holder)
-		m.token(3, "hold token", &v.Token)
-	} else if !m.writing {
+		m.Text(1, "hold id", &v.ID)
+		m.Text(2, "hold holder", &v.Holder)
+		m.Token(3, "hold token", &v.Token)
+	} else if !m.Writing {
 		v.ID, v.Holder, v.Token = e.ID, e.Holder, e.Token
 	} else if v.ID != e.ID || v.Holder != e.Holder || v.Token != e.Token {
-		(*codec)(m).fail("hold", "it is not the one that ended")
+		m.Fail("hold", "it is not the one that ended")
 	}
-	m.moment(4, "hold since", &v.Since)
-	m.moment(5, "hold until", &v.Until)
-	m.duration(6, "hold waited", &v.Waited)
-	m.duration(7, "hold busy", &v.Busy)
-	m.duration(8, "hold idle", &v.Idle)
+	m.Moment(4, "hold since", &v.Since)
+	m.Moment(5, "hold until", &v.Until)
+	m.Duration(6, "hold waited", &v.Waited)
+	m.Duration(7, "hold busy", &v.Busy)
+	m.Duration(8, "hold idle", &v.Idle)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/tagged"
 )
 
 func write(t testing.TB, s *core.State) []byte {
@@ -73,11 +74,11 @@ func appendRecord(t testing.TB, r core.Piece) []byte {
 func appendRecordAt(t testing.TB, level uint64, r core.Piece) []byte {
 	t.Helper()
 	var sent bytes.Buffer // a large one is sent at once
-	w := snapshotWriter{codec: codec{writing: true, level: level}, w: &sent}
+	w := snapshotWriter{codec: codec{Codec: tagged.Codec{Writing: true, Level: level}}, w: &sent}
 	if err := w.write(r); err != nil {
 		t.Fatal(err)
 	}
-	return append(sent.Bytes(), w.b...)
+	return append(sent.Bytes(), w.B...)
 }
 
 func decodeRecord(t testing.TB, b []byte) core.Piece {
@@ -89,20 +90,20 @@ func decodeRecordAt(t testing.TB, level uint64, b []byte) core.Piece {
 	t.Helper()
 	kind, n := binary.Uvarint(b)
 	size, m := binary.Uvarint(b[n:])
-	c := codec{b: b[n+m:], level: level}
-	if size != uint64(c.left()) {
-		t.Fatalf("a record of %d bytes says that it has %d", c.left(), size)
+	c := codec{Codec: tagged.Codec{B: b[n+m:], Level: level}}
+	if size != uint64(c.Left()) {
+		t.Fatalf("a record of %d bytes says that it has %d", c.Left(), size)
 	}
 	r := core.Piece{Value: pieceKinds[kind].fresh()}
 	if !pieceKinds[kind].wide {
-		c.text("namespace", &r.Space)
+		c.Text("namespace", &r.Space)
 	}
 	if e, ok := r.Value.(*leasehold.Event); ok {
 		e.Namespace = r.Space
 	}
-	pieceKinds[kind].fields((*message)(&c), r.Value)
-	if (*message)(&c).end(); c.fault != nil {
-		t.Fatal(c.refused("record"))
+	pieceKinds[kind].fields(r.Value, c.Message())
+	if c.Message().End(); c.Fault != nil {
+		t.Fatal(c.Refused("record"))
 	}
 	return r
 }
@@ -369,7 +370,7 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 		"a claim whose labels are twisted": {Space: "a", Value: &core.Claim{Terms: &core.Terms{Labels: leasehold.Labels{{Key: "b"}, {Key: "a"}}}}},
 		"a record that is too long":        {Space: "a", Value: &core.Claim{Holder: strings.Repeat("x", maxRecord)}},
 	} {
-		w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
+		w := snapshotWriter{codec: writing(nil), w: io.Discard}
 		if err := w.write(r); err == nil {
 			t.Errorf("%s: it was written", name)
 		}

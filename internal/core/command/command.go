@@ -58,7 +58,7 @@ func (*Tick) request() Request           { return Request{} }
 func (*Lead) request() Request           { return Request{} }
 
 // subject names what a request is about, so that a key which is used for two different things
-// is noticed. Subject adds the details.
+// is noticed. Subject adds a hash of the rest.
 func (c *OpenSession) subject() string  { return "open session " + c.ID }
 func (*RenewSession) subject() string   { return "" }
 func (c *CloseSession) subject() string { return "close session " + c.ID }

@@ -129,10 +129,3 @@ func (l *Link) size() int {
 	}
 	return n
 }
-
-func (l *Link) details() []any {
-	if l == nil {
-		return nil
-	}
-	return list(l.Resource, l.ID, l.Holder, l.Foreign, l.TTL, l.Grace, l.Wait, l.MayExpire, l.Stay, l.Mirror, l.Take)
-}

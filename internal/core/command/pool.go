@@ -49,8 +49,6 @@ func (c *Drain) space() string       { return c.Namespace }
 func (c *Drain) request() Request    { return c.Request }
 func (c *Drain) subject() string     { return "drain " + c.Resource }
 
-func (c *Drain) details() []any { return list(c.Units, c.Why) }
-
 func (c *SetUnits) Validate() error {
 	err := firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("host", c.Host),
 		text("by", c.By), text("reason", c.Reason), c.Request.validate(), noPattern(c.Resource, "it has no units"))

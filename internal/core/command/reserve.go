@@ -129,15 +129,6 @@ func (c *CancelReservation) Validate() error {
 		text("reason", c.Reason), c.Request.validate())
 }
 
-// details are what a reservation is about, for Subject.
-func (c *Reserve) details() []any {
-	all := list(c.ID, c.Slots, c.Holder, int64(c.From), c.Length, len(c.Starts), int64(c.After))
-	if c.Rule != nil {
-		all = append(all, list(c.Rule.Zone, uint8(c.Rule.Days), c.Rule.At, c.Rule.Until.UnixNano())...)
-	}
-	return append(all, (&Acquire{Select: c.Select}).selected()...)
-}
-
 // validateClaim checks an acquire that claims a reservation, which says what of the resource it gets.
 func (c *Acquire) validateClaim() error {
 	switch {

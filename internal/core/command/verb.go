@@ -10,6 +10,7 @@ type Verb struct {
 	Since  Level       // the first level that has it
 	Class  Class       // of nearly all of its commands: see ClassOf
 	Right  access.Verb // what a caller has to be allowed; 0: it depends on what the command names
+	Often  bool        // nobody changes one that is made, so that a server need not read what it wrote itself
 	Quiet  string      // why the journal has no line of it by itself; empty: its note is one
 }
 
@@ -50,38 +51,45 @@ const (
 	cancelReservation Number = 30
 )
 
+// How often a verb comes.
+const (
+	often  = true
+	seldom = false
+)
+
 // What a row says is plain data; what needs the fields of a command is a method of it.
 var verbs = [...]Verb{
-	{openSession, "open-session", fresh[OpenSession], Level1, Adds, 0, ""},
-	{renewSession, "renew-session", fresh[RenewSession], Level1, Keeps, access.Renew, "its session goes on"},
-	{closeSession, "close-session", fresh[CloseSession], Level1, Ends, access.Release, ""},
-	{acquire, "acquire", fresh[Acquire], Level1, Adds, 0, ""},
-	{renew, "renew", fresh[Renew], Level1, Keeps, access.Renew, "its lease goes on"},
-	{release, "release", fresh[Release], Level1, Ends, access.Release, ""},
-	{change, "change", fresh[Change], Level1, Alters, access.Change, ""},
-	{breakLease, "break", fresh[Break], Level1, Alters, access.Break, ""},
-	{tick, "tick", fresh[Tick], Level1, Internal, 0, "its events tell what time ended"},
-	{lead, "lead", fresh[Lead], Level1, Internal, 0, "it is of the servers alone"},
-	{putRecord, "put-record", fresh[PutRecord], Level1, Adds, access.RecordWrite, ""},
-	{deleteRecord, "delete-record", fresh[DeleteRecord], Level1, Alters, access.RecordWrite, ""},
-	{txn, "txn", fresh[Txn], Level1, Adds, 0, ""},
-	{ask, "ask", fresh[Ask], Level1, Alters, access.Ask, ""},
-	{move, "move", fresh[Move], Level1, Alters, access.Move, ""},
-	{define, "define", fresh[Define], Level1, Adds, access.Define, ""},
-	{undefine, "undefine", fresh[Undefine], Level1, Alters, access.Define, ""},
-	{acknowledge, "acknowledge", fresh[Acknowledge], Level1, Alters, access.Acknowledge, ""},
-	{setCaps, "set-limits", fresh[SetCaps], Level1, Governs, access.Admin, ""},
-	{endQuarantine, "end-quarantine", fresh[EndQuarantine], Level1, Governs, access.Admin, ""},
-	{acknowledgeAlarm, "acknowledge-alarm", fresh[AcknowledgeAlarm], Level1, Alters, access.Acknowledge, ""},
-	{raiseTokens, "raise-tokens", fresh[RaiseTokens], Level1, Governs, access.Admin, ""},
-	{changeAccess, "change-access", fresh[ChangeAccess], Level1, Alters, access.Admin, ""},
-	{setUnits, "set-units", fresh[SetUnits], Level1, Alters, access.Define, ""},
-	{drain, "drain", fresh[Drain], Level1, Alters, access.Define, ""},
-	{reportUse, "report-use", fresh[ReportUse], Level1, Alters, access.Define, "the end of a hold tells its use"},
-	{putTask, "put-task", fresh[PutTask], Level1, Adds, access.RecordWrite, ""},
-	{finishTask, "finish-task", fresh[FinishTask], Level1, Ends, access.Release, ""},
-	{reserve, "reserve", fresh[Reserve], Level1, Adds, 0, ""},
-	{cancelReservation, "cancel-reservation", fresh[CancelReservation], Level1, Alters, 0, ""},
+	{openSession, "open-session", fresh[OpenSession], Level1, Adds, 0, often, ""},
+	{renewSession, "renew-session", fresh[RenewSession], Level1, Keeps, access.Renew, often, "its session goes on"},
+	{closeSession, "close-session", fresh[CloseSession], Level1, Ends, access.Release, often, ""},
+	{acquire, "acquire", fresh[Acquire], Level1, Adds, 0, often, ""},
+	{renew, "renew", fresh[Renew], Level1, Keeps, access.Renew, often, "its lease goes on"},
+	{release, "release", fresh[Release], Level1, Ends, access.Release, often, ""},
+	{change, "change", fresh[Change], Level1, Alters, access.Change, seldom, ""},
+	{breakLease, "break", fresh[Break], Level1, Alters, access.Break, often, ""},
+	{tick, "tick", fresh[Tick], Level1, Internal, 0, seldom, "its events tell what time ended"},
+	{lead, "lead", fresh[Lead], Level1, Internal, 0, seldom, "it is of the servers alone"},
+	{putRecord, "put-record", fresh[PutRecord], Level1, Adds, access.RecordWrite, often, ""},
+	{deleteRecord, "delete-record", fresh[DeleteRecord], Level1, Alters, access.RecordWrite, often, ""},
+	{txn, "txn", fresh[Txn], Level1, Adds, 0, often, ""},
+	{ask, "ask", fresh[Ask], Level1, Alters, access.Ask, seldom, ""},
+	{move, "move", fresh[Move], Level1, Alters, access.Move, seldom, ""},
+	{define, "define", fresh[Define], Level1, Adds, access.Define, seldom, ""},
+	{undefine, "undefine", fresh[Undefine], Level1, Alters, access.Define, seldom, ""},
+	{acknowledge, "acknowledge", fresh[Acknowledge], Level1, Alters, access.Acknowledge, seldom, ""},
+	{setCaps, "set-limits", fresh[SetCaps], Level1, Governs, access.Admin, seldom, ""},
+	{endQuarantine, "end-quarantine", fresh[EndQuarantine], Level1, Governs, access.Admin, seldom, ""},
+	{acknowledgeAlarm, "acknowledge-alarm", fresh[AcknowledgeAlarm], Level1, Alters, access.Acknowledge, seldom, ""},
+	{raiseTokens, "raise-tokens", fresh[RaiseTokens], Level1, Governs, access.Admin, seldom, ""},
+	{changeAccess, "change-access", fresh[ChangeAccess], Level1, Alters, access.Admin, seldom, ""},
+	{setUnits, "set-units", fresh[SetUnits], Level1, Alters, access.Define, seldom, ""},
+	{drain, "drain", fresh[Drain], Level1, Alters, access.Define, seldom, ""},
+	{reportUse, "report-use", fresh[ReportUse], Level1, Alters, access.Define, seldom,
+		"the end of a hold tells its use"},
+	{putTask, "put-task", fresh[PutTask], Level1, Adds, access.RecordWrite, seldom, ""},
+	{finishTask, "finish-task", fresh[FinishTask], Level1, Ends, access.Release, seldom, ""},
+	{reserve, "reserve", fresh[Reserve], Level1, Adds, 0, seldom, ""},
+	{cancelReservation, "cancel-reservation", fresh[CancelReservation], Level1, Alters, 0, seldom, ""},
 }
 
 func fresh[T any]() Command { return any(new(T)).(Command) }

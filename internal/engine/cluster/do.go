@@ -162,11 +162,12 @@ func (e *Engine) encode(into []byte, ctx context.Context, command core.Command) 
 		}
 		bytes = wire.AppendAsker(bytes, asker)
 	}
-	if bytes, err = wire.AppendCommand(bytes, command); err != nil {
+	bytes, same, err := wire.Encode(bytes, command)
+	if err != nil {
 		return call, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
 	call.Bytes, call.Count = bytes, e
-	if wire.Reads(command) {
+	if same {
 		call.Command = command
 	}
 	return call, nil

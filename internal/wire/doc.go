@@ -41,12 +41,13 @@
 // The fields of a command, and of a record of a snapshot, are a message: for each field that is
 // not zero its tag, one byte from 1 to 127, and its value. Tags ascend. A zero that is written
 // and a tag that stands twice or out of order are malformed; a tag that no field has is from a
-// newer server. The descriptions in this package, one for both directions, are the list of all
-// fields: in
+// newer server. The descriptions, one for both directions, are the list of all fields: those of
+// commands in fields.go of internal/core/command, those of records in this package. In
 //
 //	m.Text(8, "holder", &v.Holder)
 //
-// 8 is the tag and text the type. Types are those of the table above, and
+// 8 is the tag and text the type. A tag that is marked as aside is written without the mark.
+// Types are those of the table above, and
 //
 //	flag       nothing: it is true if its tag is there
 //	moment     none, if its tag is not there; so the first second of 1970 is written as 0

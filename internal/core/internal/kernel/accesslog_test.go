@@ -372,12 +372,11 @@ func (j *judge) learn(who string, c core.Command, events []*leasehold.Event) {
 // What the judge forbids must be refused as it says, and nothing may happen by it; what it allows must not be denied.
 // Replicas, of which one is put together anew now and then, must agree.
 func TestNobodyDoesWhatTheyMayNot(t *testing.T) {
-	forEachSeed(t, func(seed uint64, j journal) error { return againstJudge(t, seed, j, false) })
+	forEachSeed(t, testing.Short(), func(seed uint64, j journal) error { return againstJudge(t, seed, j, false) })
 }
 
 // The same for logs of everything: of what the judge does not know it only says nothing.
 func TestNobodyDoesWhatTheyMayNotAnywhere(t *testing.T) {
-	t.Parallel()
 	forEachLog(t, max(1, *seeds/4), func(seed uint64) journal {
 		w := &writer{pick: seeded(seed), spent: map[named]uint64{}, wide: true}
 		return w.journal(*length)

@@ -201,7 +201,7 @@ func TestAPutThatRenewsIsCarriedOut(t *testing.T) {
 // state is sound after each entry, one that is read from a snapshot now and then stays the
 // same, and what was put off gets done.
 func TestSmallBudgets(t *testing.T) {
-	forEachSeed(t, withSmallBudget)
+	forEachSeed(t, testing.Short(), withSmallBudget)
 }
 
 func withSmallBudget(seed uint64, j journal) error {

@@ -259,7 +259,7 @@ func (m *model) withdrawn(c *modelClaim) bool {
 
 // TestModelAgreesOnQuotas gives random logs to principals with quotas, some of whom lose their role now and then.
 func TestModelAgreesOnQuotas(t *testing.T) {
-	forEachSeed(t, func(seed uint64, j journal) error { return againstQuotas(t, seed, j) })
+	forEachSeed(t, testing.Short(), func(seed uint64, j journal) error { return againstQuotas(t, seed, j) })
 }
 
 // The last one has its role by a group.

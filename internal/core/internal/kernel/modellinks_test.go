@@ -16,20 +16,17 @@ import (
 
 // TestModelAgreesOnLinks asks the dumb model about logs in which most puts link, or touch what is linked.
 func TestModelAgreesOnLinks(t *testing.T) {
-	t.Parallel()
-	forEachLog(t, *seeds, linkedLog, func(_ uint64, j journal) error { return againstModel(j) })
+	forEachLog(t, logs(testing.Short()), linkedLog, func(_ uint64, j journal) error { return againstModel(j) })
 }
 
 // TestReplicasAgreeOnLinks is TestReplicasAgree for logs in which transactions link, too, and nest each other, which the
 // model does not know; and TestSmallBudgetsOfLinks is TestSmallBudgets.
 func TestReplicasAgreeOnLinks(t *testing.T) {
-	t.Parallel()
-	forEachLog(t, *seeds, nestedLog, func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
+	forEachLog(t, logs(testing.Short()), nestedLog, func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
 }
 
 func TestSmallBudgetsOfLinks(t *testing.T) {
-	t.Parallel()
-	forEachLog(t, *seeds, nestedLog, withSmallBudget)
+	forEachLog(t, logs(testing.Short()), nestedLog, withSmallBudget)
 }
 
 // TestStoriesSayLinks is TestStoriesSayTheCommands for such logs.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,23 +22,48 @@ var (
 	length   = flag.Int("length", 300, "commands in each random log")
 )
 
-// forEachSeed makes up a log for each seed and asks what is wrong with it. What fails
-// is told as a story, as short as it could be made.
-func forEachSeed(t *testing.T, wrong func(seed uint64, j journal) error) {
-	t.Parallel()
-	forEachLog(t, *seeds, func(seed uint64) journal { return writeJournal(*length, seeded(seed)) }, wrong)
+// forEachSeed gives the random log of each seed to a judge, who says what is wrong with it. What fails is told as a
+// story, as short as it could be made.
+func forEachSeed(t *testing.T, short bool, wrong func(seed uint64, j journal) error) {
+	t.Helper()
+	forEachLog(t, logs(short), drawn, wrong)
 }
 
-func forEachLog(t *testing.T, logs int, make func(seed uint64) journal, wrong func(seed uint64, j journal) error) {
+// logs is how many random logs there are for a judge.
+func logs(short bool) int {
+	if short {
+		return max(1, *seeds/5)
+	}
+	return *seeds
+}
+
+func forEachLog(t *testing.T, logs int, draw func(seed uint64) journal, wrong func(seed uint64, j journal) error) {
 	t.Helper()
+	t.Parallel()
 	for i := range uint64(logs) {
 		seed := *seedFrom + i
-		j := make(seed)
+		j := draw(seed)
 		if err := wrong(seed, j); err != nil {
 			j, err = shortest(j, err, func(j journal) error { return wrong(seed, j) })
 			t.Fatalf("seed %d: %v\n%v", seed, err, j)
 		}
 	}
+}
+
+// journals has the logs that were drawn, by seed: each is drawn once, for all judges.
+var journals sync.Map
+
+// drawn returns the log of a seed. Others read it, too, so that nobody may change it.
+func drawn(seed uint64) journal {
+	draw := sync.OnceValue(func() journal {
+		j := writeJournal(*length, seeded(seed))
+		for i := range j {
+			j[i].commands = slices.Clip(j[i].commands) // who appends to them gets a copy
+		}
+		return j
+	})
+	once, _ := journals.LoadOrStore(seed, draw)
+	return once.(func() journal)()
 }
 
 // shortest leaves out whatever the failure does not need.
@@ -94,7 +120,7 @@ func (r *replica) apply(e entry) (core.Result, error) {
 // TestModelAgrees asks the dumb model what each command should come to, what should
 // happen, and what is to be seen of every resource after each entry.
 func TestModelAgrees(t *testing.T) {
-	forEachSeed(t, func(_ uint64, j journal) error { return againstModel(j) })
+	forEachSeed(t, testing.Short(), func(_ uint64, j journal) error { return againstModel(j) })
 }
 
 func againstModel(j journal) error {
@@ -271,7 +297,7 @@ func statusText(s leasehold.Status, state *core.State) string {
 // anew from its records now and then. They must be the same byte for byte, and what was
 // frozen must stay as it was.
 func TestReplicasAgree(t *testing.T) {
-	forEachSeed(t, func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
+	forEachSeed(t, testing.Short(), func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
 }
 
 func againstReplicas(t *testing.T, seed uint64, j journal) error {
@@ -331,7 +357,7 @@ func sight(s *core.State) (text string) {
 // TestCalendarDecidesNothing feeds the same log to replicas whose leaders had quite
 // different calendars: only what is shown of the calendar may differ.
 func TestCalendarDecidesNothing(t *testing.T) {
-	forEachSeed(t, func(seed uint64, j journal) error {
+	forEachSeed(t, testing.Short(), func(seed uint64, j journal) error {
 		chance := rand.New(rand.NewPCG(seed, 3))
 		one, two := &replica{State: core.NewAt(core.NewestLevel)}, &replica{State: core.NewAt(core.NewestLevel)}
 		for _, e := range j {

@@ -285,7 +285,7 @@ func watchersAreTold(s *core.State, saw *guard, atBackup func(string) leasehold.
 }
 
 func TestNothingIsGrantedAgainAfterRestore(t *testing.T) {
-	forEachSeed(t, func(_ uint64, j journal) error { return twoLives(slices.Clone(j)) })
+	forEachSeed(t, testing.Short(), func(_ uint64, j journal) error { return twoLives(slices.Clone(j)) })
 }
 
 // TestQuarantineEndsInPieces lets very many wait for its end: no tick does all of it, a

@@ -13,8 +13,7 @@ import (
 // them: whatever a command does to leases and records at once, each record shows the holder of its resource, which is
 // an invariant; a snapshot can be restored; and a watch sees every change, at one revision once.
 func TestRecordsStand(t *testing.T) {
-	t.Parallel()
-	forEachLog(t, *seeds, standingJournal, func(seed uint64, j journal) error {
+	forEachLog(t, logs(testing.Short()), standingJournal, func(seed uint64, j journal) error {
 		if err := againstReplicas(t, seed, j); err != nil {
 			return err
 		}

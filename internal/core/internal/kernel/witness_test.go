@@ -69,7 +69,7 @@ func newWitness() *witness {
 
 // TestPromises lets a witness watch random logs, command by command.
 func TestPromises(t *testing.T) {
-	forEachSeed(t, func(_ uint64, j journal) error {
+	forEachSeed(t, testing.Short(), func(_ uint64, j journal) error {
 		state, w := &replica{State: core.NewAt(core.NewestLevel)}, newWitness()
 		for _, e := range j {
 			if err := w.restores(state, e); err != nil {

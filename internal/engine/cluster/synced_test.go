@@ -109,6 +109,9 @@ func losses(t *testing.T, ignore func(path string, dir bool) bool) (lost error) 
 }
 
 func TestNothingAnsweredIsLostWithTheUnsyncedBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to: make test-all")
+	}
 	if err := losses(t, nil); err != nil {
 		t.Fatal(err)
 	}

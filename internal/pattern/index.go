@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/btree"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // An Index finds the patterns that overlap one, among those of all areas. They are in the order of what they begin with
 // before any wildcard: what overlaps has the same beginning as far as both have one. Each pattern is compared with the
 // others of its area once, when it comes, and knows from then on which of them it overlaps.
 type Index struct {
-	tree  *btree.BTreeG[*member]
+	tree  *btree.Tree[*member]
 	areas btree.Map[string, *area]
 	owner *owner // of the areas that may be changed in place: those of another are shared with a copy
 
@@ -48,7 +48,7 @@ type near struct {
 
 // NewIndex returns an index without patterns.
 func NewIndex() Index {
-	return Index{owner: new(owner), tree: btree.NewBTreeGOptions(func(a, b *member) bool {
+	return Index{owner: new(owner), tree: btree.New(func(a, b *member) bool {
 		switch {
 		case a.Area != b.Area:
 			return a.Area < b.Area
@@ -56,7 +56,7 @@ func NewIndex() Index {
 			return a.literal < b.literal
 		}
 		return a.Name < b.Name
-	}, btree.Options{NoLocks: true})}
+	})}
 }
 
 // Copy returns a copy, which shares what is in it until either changes.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/btree"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A Loss is what a change took away from somebody who had it by a role that ends leases: the right to renew what is

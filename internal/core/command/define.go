@@ -3,9 +3,8 @@ package command
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // Define sets what holds for a resource, or for all under a prefix. Slots follow it at

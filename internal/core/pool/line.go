@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidwall/btree"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A Line is those who wait for units of a pool, in their order, as far as somebody looks at them. A unit that is free

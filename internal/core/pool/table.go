@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
@@ -46,8 +45,8 @@ type Host struct {
 // A Table is the units of all pools of a namespace. Values in it are never changed in place, so that Copy costs
 // nothing however many there are.
 type Table struct {
-	homes *btree.BTreeG[home]  // by pool and name
-	hosts *btree.BTreeG[*Host] // by pool and name
+	homes *btree.Tree[home]  // by pool and name
+	hosts *btree.Tree[*Host] // by pool and name
 	sizes btree.Map[string, Size]
 }
 
@@ -61,17 +60,15 @@ type Size struct {
 	Names   int // bytes of the names of all of these
 }
 
-var noLocks = btree.Options{NoLocks: true}
-
 // NewTable returns an empty table.
 func NewTable() Table {
 	return Table{
-		homes: btree.NewBTreeGOptions(func(a, b home) bool {
+		homes: btree.New(func(a, b home) bool {
 			return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.name, b.name)) < 0
-		}, noLocks),
-		hosts: btree.NewBTreeGOptions(func(a, b *Host) bool {
+		}),
+		hosts: btree.New(func(a, b *Host) bool {
 			return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Name, b.Name)) < 0
-		}, noLocks),
+		}),
 	}
 }
 

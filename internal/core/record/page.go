@@ -70,7 +70,7 @@ func (t *Table) PageAt(q Query, past *Past) Page {
 	p := NewPager(q)
 	more := true
 	old := past.before.Iter()
-	left := old.First()
+	left := old.Next()
 	// takeOld adds what was there then and comes before a path of today.
 	takeOld := func(to string, end bool) {
 		for ; more && left && (end || old.Key() < to); left = old.Next() {

@@ -6,9 +6,8 @@ package record
 import (
 	"math"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A Query asks for the records of [From, To), in the order of their paths unless it selects another.

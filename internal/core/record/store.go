@@ -1,9 +1,8 @@
 package record
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 

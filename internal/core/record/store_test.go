@@ -83,7 +83,7 @@ func TestCheckFinds(t *testing.T) {
 		damage func(w *world)
 		says   string
 	}{
-		{func(w *world) { w.larges.Clear() }, "is named 1 times, 0 are counted"},
+		{func(w *world) { w.larges = Store{}.larges }, "is named 1 times, 0 are counted"},
 		{func(w *world) { w.name(&leasehold.Large{SHA256: leasehold.Digest{1}}) },
 			"1 large values of 7 bytes are named, 2 of 7 are counted"},
 		{func(w *world) { w.largeBytes++ }, "1 large values of 7 bytes are named, 1 of 8 are counted"},

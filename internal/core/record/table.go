@@ -4,42 +4,39 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A Table is the records of one namespace. Values in it are never changed in place, so that Copy
 // costs nothing however much there is. The nil table is empty.
 type Table struct {
 	records  btree.Map[string, *leasehold.Record]
-	bound    *btree.BTreeG[binding]            // those that a session would take with it
-	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
-	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
-	bytes    int                               // of records and versions, large values in full
-	linked   int                               // records that stand for a lease
+	bound    *btree.Tree[binding]            // those that a session would take with it
+	shelves  btree.Map[string, *Shelf]       // of the records that keep former versions
+	versions *btree.Tree[*leasehold.Version] // by path, then revision
+	bytes    int                             // of records and versions, large values in full
+	linked   int                             // records that stand for a lease
 }
 
 // A binding says that the record of a path ends with a session.
 type binding struct{ session, path string }
 
-var noLocks = btree.Options{NoLocks: true}
-
 // NewTable returns an empty table.
 func NewTable() Table {
 	return Table{
-		bound: btree.NewBTreeGOptions(func(a, b binding) bool {
+		bound: btree.New(func(a, b binding) bool {
 			if a.session != b.session {
 				return a.session < b.session
 			}
 			return a.path < b.path
-		}, noLocks),
-		versions: btree.NewBTreeGOptions(func(a, b *leasehold.Version) bool {
+		}),
+		versions: btree.New(func(a, b *leasehold.Version) bool {
 			if a.Path != b.Path {
 				return a.Path < b.Path
 			}
 			return a.Revision < b.Revision
-		}, noLocks),
+		}),
 	}
 }
 

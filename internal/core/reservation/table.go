@@ -5,9 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/access"
 )
 
@@ -92,8 +91,8 @@ func (s *Series) Ends() Moment {
 type Table struct {
 	all    btree.Map[string, *Reservation]
 	series btree.Map[string, *Series]
-	plan   *btree.BTreeG[entry] // those that are not over, by resource and by each day that they touch
-	open   *btree.BTreeG[entry] // those that keep slots for a claim
+	plan   *btree.Tree[entry] // those that are not over, by resource and by each day that they touch
+	open   *btree.Tree[entry] // those that keep slots for a claim
 	counts btree.Map[string, int]
 	kept   btree.Map[string, Kept] // by resource, of those in open
 	units  btree.Map[string, int]  // by resource: how many are planned, those of each reservation counted
@@ -114,13 +113,11 @@ type entry struct {
 	of       *Reservation
 }
 
-var noLocks = btree.Options{NoLocks: true}
-
-func newEntries() *btree.BTreeG[entry] {
-	return btree.NewBTreeGOptions(func(a, b entry) bool {
+func newEntries() *btree.Tree[entry] {
+	return btree.New(func(a, b entry) bool {
 		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.day, b.day), cmp.Compare(a.from, b.from),
 			cmp.Compare(a.id, b.id)) < 0
-	}, noLocks)
+	})
 }
 
 // NewTable returns an empty table.

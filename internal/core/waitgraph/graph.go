@@ -11,9 +11,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A Graph has the parties that a request would have to wait for, directly or not.

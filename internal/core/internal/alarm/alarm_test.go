@@ -120,7 +120,7 @@ func TestCheckFinds(t *testing.T) {
 		damage func(s *alarms, of *table, a *Alarm)
 		says   string
 	}{
-		{func(s *alarms, of *table, _ *Alarm) { of.byKey.Clear(); of.byOrder.Clear() }, "0 alarms stand, 1 are counted"},
+		{func(s *alarms, of *table, a *Alarm) { of.byKey.Delete(a.key()); of.byOrder.Delete(a.Order) }, "0 alarms stand, 1 are counted"},
 		{func(s *alarms, _ *table, a *Alarm) { s.stand[a.Kind]++ }, "1 alarms stand, 1 are counted"},
 		{func(_ *alarms, of *table, a *Alarm) { of.byOrder.Delete(a.Order) }, "default has 1 alarms, 0 in order"},
 		{func(s *alarms, _ *table, a *Alarm) { s.past.Delete(a.Order) }, "is not forgotten when it should be"},

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 )
 

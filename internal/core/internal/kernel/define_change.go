@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/command"
 )
 

@@ -3,7 +3,7 @@ package kernel
 import (
 	"hash/maphash"
 
-	"github.com/tidwall/btree"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // ids are the lease ids that a namespace knows: those of its leases and waiters, and those that ended and are

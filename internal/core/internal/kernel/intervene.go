@@ -3,7 +3,7 @@ package kernel
 import (
 	"errors"
 
-	"github.com/tidwall/btree"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A holder believes in its lease for as long as it renews its session. What others do to one of

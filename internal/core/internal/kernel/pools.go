@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/pool"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )

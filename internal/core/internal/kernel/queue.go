@@ -3,9 +3,8 @@ package kernel
 import (
 	"cmp"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/pattern"
 )
 
@@ -378,8 +377,8 @@ func CompareHeads(a, b *Claim) int {
 	return cmp.Or(compareWaits(a, b), cmp.Compare(a.Resource, b.Resource))
 }
 
-func newQueue() *btree.BTreeG[*Claim] {
-	return btree.NewBTreeGOptions(func(a, b *Claim) bool {
+func newQueue() *btree.Tree[*Claim] {
+	return btree.New(func(a, b *Claim) bool {
 		switch {
 		case a.Resource != b.Resource:
 			return a.Resource < b.Resource
@@ -387,5 +386,5 @@ func newQueue() *btree.BTreeG[*Claim] {
 			return a.Wait.Priority > b.Wait.Priority
 		}
 		return a.Wait.Order < b.Wait.Order
-	}, noLocks)
+	})
 }

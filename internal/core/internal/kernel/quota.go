@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/record"
 )

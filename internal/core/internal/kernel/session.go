@@ -3,9 +3,8 @@ package kernel
 import (
 	"math"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/access"
 )
 
@@ -151,7 +150,7 @@ func (t *turn) endSession(sp *space, session *Session, how leasehold.How) {
 }
 
 // firstBound returns the first of what is bound to a session; empty if there is nothing.
-func firstBound(bound *btree.BTreeG[binding], session string) (id string) {
+func firstBound(bound *btree.Tree[binding], session string) (id string) {
 	bound.Ascend(binding{session: session}, func(b binding) bool {
 		if b.session == session {
 			id = b.id

@@ -3,9 +3,8 @@ package kernel
 import (
 	"strconv"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // PoolShares are what the holds that one entry ended had of pools. The journal notes them for reports. They are no part

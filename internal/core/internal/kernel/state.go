@@ -5,9 +5,8 @@ package kernel
 import (
 	"fmt"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/reservation"
 	"github.com/leasehold/leasehold/internal/core/timeline"
@@ -92,12 +91,12 @@ type space struct {
 
 	resources btree.Map[string, *Resource]
 	claims    ids
-	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource, then priority, then arrival
+	queue     *btree.Tree[*Claim] // the waiting claims, by resource, then priority, then arrival
 	sessions  btree.Map[string, *Session]
-	bound     *btree.BTreeG[binding] // what each session would take with it
-	sharers   *btree.BTreeG[sharer]  // the leases on slots, by resource, then token
-	joint     *btree.BTreeG[*Claim]  // the waiters that want several resources at once, as in queue
-	parties   *btree.BTreeG[binding] // what each party waits for
+	bound     *btree.Tree[binding] // what each session would take with it
+	sharers   *btree.Tree[sharer]  // the leases on slots, by resource, then token
+	joint     *btree.Tree[*Claim]  // the waiters that want several resources at once, as in queue
+	parties   *btree.Tree[binding] // what each party waits for
 
 	definitions btree.Map[string, *leasehold.Definition]
 
@@ -156,24 +155,22 @@ func (s *State) newSpace(name string) *space {
 	}
 }
 
-var noLocks = btree.Options{NoLocks: true}
-
-func newSharers() *btree.BTreeG[sharer] {
-	return btree.NewBTreeGOptions(func(a, b sharer) bool {
+func newSharers() *btree.Tree[sharer] {
+	return btree.New(func(a, b sharer) bool {
 		if a.path != b.path {
 			return a.path < b.path
 		}
 		return a.token < b.token
-	}, noLocks)
+	})
 }
 
-func newBound() *btree.BTreeG[binding] {
-	return btree.NewBTreeGOptions(func(a, b binding) bool {
+func newBound() *btree.Tree[binding] {
+	return btree.New(func(a, b binding) bool {
 		if a.session != b.session {
 			return a.session < b.session
 		}
 		return a.id < b.id
-	}, noLocks)
+	})
 }
 
 // A Result is what applying one entry came to.

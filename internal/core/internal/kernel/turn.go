@@ -1,9 +1,8 @@
 package kernel
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/access"
 )
 

@@ -3,7 +3,7 @@ package kernel
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
+	"github.com/leasehold/leasehold/internal/btree"
 )
 
 // A Unit is a slot with a name.

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
@@ -42,7 +41,7 @@ type learned struct {
 
 // A table has the kinds of one namespace.
 type table struct {
-	byName *btree.BTreeG[*Kind]     // by resource, then name
+	byName *btree.Tree[*Kind]       // by resource, then name
 	byAge  btree.Map[uint64, *Kind] // by order
 }
 
@@ -50,12 +49,12 @@ type table struct {
 func New() kernel.Learning { return &learned{} }
 
 func newTable() *table {
-	return &table{byName: btree.NewBTreeGOptions(func(a, b *Kind) bool {
+	return &table{byName: btree.New(func(a, b *Kind) bool {
 		if a.Resource != b.Resource {
 			return a.Resource < b.Resource
 		}
 		return a.Name < b.Name
-	}, btree.Options{NoLocks: true})}
+	})}
 }
 
 func (s *learned) Copy() kernel.Learning {

@@ -10,9 +10,8 @@ package records
 import (
 	"cmp"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
@@ -45,8 +44,8 @@ type records struct {
 	// What follows from that.
 
 	timers      btree.Map[string, *kernel.Timer] // of the deleted records that have former versions
-	sessionEnds *btree.BTreeG[ending]            // the sessions that have records, by when they end
-	claimEnds   *btree.BTreeG[ending]            // the claims that have records and end by themselves, by when they do
+	sessionEnds *btree.Tree[ending]              // the sessions that have records, by when they end
+	claimEnds   *btree.Tree[ending]              // the claims that have records and end by themselves, by when they do
 	shown       int                              // claims that have records
 }
 
@@ -63,10 +62,10 @@ func (st *store) New() kernel.Records {
 	return &records{store: st, table: record.NewTable(), sessionEnds: newEndings(), claimEnds: newEndings()}
 }
 
-func newEndings() *btree.BTreeG[ending] {
-	return btree.NewBTreeGOptions(func(a, b ending) bool {
+func newEndings() *btree.Tree[ending] {
+	return btree.New(func(a, b ending) bool {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) < 0
-	}, btree.Options{NoLocks: true})
+	})
 }
 
 // Freeze returns a store that stays as it is.
@@ -110,7 +109,7 @@ func (s *records) MoveClaim(was, is *kernel.Claim) {
 }
 
 // move puts what ends at another moment now to its place; 0: it is in none.
-func move(ends *btree.BTreeG[ending], was, is ending) {
+func move(ends *btree.Tree[ending], was, is ending) {
 	if was == is {
 		return
 	}

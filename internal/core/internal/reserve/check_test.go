@@ -97,7 +97,7 @@ func TestCheckFinds(t *testing.T) {
 		damage func(made *reservations)
 		says   string
 	}{
-		{func(made *reservations) { made.dates.Clear() }, "1 reservations are known, the calendar has 0"},
+		{func(made *reservations) { made.dates = New().(*reservations).dates }, "1 reservations are known, the calendar has 0"},
 		{func(made *reservations) { change(made, func(r *reservation.Reservation) { r.From++ }) }, "is not in the calendar"},
 		{func(made *reservations) { made.named("default").Delete("r") }, "0 reservations are known, 1 are counted"},
 		{func(made *reservations) { made.open("other") }, "other has no reservations, and a table"},

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/reservation"
@@ -20,7 +19,7 @@ type reservations struct {
 
 	// What follows from that.
 
-	dates *btree.BTreeG[date] // when something happens to reservations
+	dates *btree.Tree[date] // when something happens to reservations
 }
 
 // A date is when the calendar does something to a reservation.
@@ -33,9 +32,9 @@ type date struct {
 // New returns those of a state in which nothing is reserved. Dates of one moment have a total order, so that all nodes
 // come to them alike.
 func New() kernel.Reservations {
-	return &reservations{dates: btree.NewBTreeGOptions(func(a, b date) bool {
+	return &reservations{dates: btree.New(func(a, b date) bool {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.id, b.id)) < 0
-	}, btree.Options{NoLocks: true})}
+	})}
 }
 
 func (s *reservations) Copy() kernel.Reservations {

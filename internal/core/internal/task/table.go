@@ -1,16 +1,15 @@
 package task
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 )
 
 // tasks are those of one namespace. They are never changed in place.
 type tasks struct {
 	byPath  btree.Map[string, *leasehold.Task]
-	ready   *btree.BTreeG[*leasehold.Task] // those that can be claimed now, by folder, priority and age
+	ready   *btree.Tree[*leasehold.Task] // those that can be claimed now, by folder, priority and age
 	folders btree.Map[string, folder]
 }
 
@@ -19,7 +18,7 @@ type folder struct{ tasks, todo, doing int }
 
 // New returns those of a namespace that has none.
 func New() kernel.Tasks {
-	return &tasks{ready: btree.NewBTreeGOptions(func(a, b *leasehold.Task) bool {
+	return &tasks{ready: btree.New(func(a, b *leasehold.Task) bool {
 		x, y := leasehold.TaskFolder(a.Path), leasehold.TaskFolder(b.Path)
 		switch {
 		case x != y:
@@ -28,7 +27,7 @@ func New() kernel.Tasks {
 			return a.Priority > b.Priority
 		}
 		return a.Order < b.Order
-	}, btree.Options{NoLocks: true})}
+	})}
 }
 
 func (t *tasks) Copy() kernel.Tasks {

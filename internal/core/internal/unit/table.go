@@ -3,8 +3,7 @@ package unit
 import (
 	"fmt"
 
-	"github.com/tidwall/btree"
-
+	"github.com/leasehold/leasehold/internal/btree"
 	"github.com/leasehold/leasehold/internal/core/internal/kernel"
 	"github.com/leasehold/leasehold/internal/core/pool"
 )

@@ -3,8 +3,8 @@ package sim
 import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/engine/replica"
-	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // turnsAway refuses a command as the edge of a real server does, before its node sees it, and
@@ -24,7 +24,7 @@ func (s *server) turnsAway(a *attempt, done func(core.Answer, error)) bool {
 		a.turned = true
 		done(core.Answer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "the large value is not here"})
 		return true
-	case leader.low <= w.now || !storage.NeedsRoom(a.command):
+	case leader.low <= w.now || command.ClassOf(a.command) != command.Adds:
 		return false
 	}
 	w.count("refused for lack of room")

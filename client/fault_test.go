@@ -241,7 +241,7 @@ func TestAServerIsGoneForHalfATTL(t *testing.T) {
 func TestAServerIsGoneForTwoTTLs(t *testing.T) {
 	schedules := 1000
 	if testing.Short() {
-		schedules = 100
+		schedules = 20
 	}
 	lost := 0
 	for seed := range schedules {

@@ -99,7 +99,7 @@ func roles(all []*cell) (list []*access.Binding) {
 // testdata/access.txt has the answers as they should be; -update writes those that are.
 func TestWhoMayDoWhat(t *testing.T) {
 	w := newWorld(t, nil)
-	fillTable(t, w)
+	fillTable(t, w, testing.Short())
 	everyKindOfCommand(t, w.engine.kinds)
 }
 
@@ -110,7 +110,7 @@ func TestWhoMayDoWhatByRESP(t *testing.T) {
 	}
 	w := newWorld(t, nil)
 	w.byRESP()
-	fillTable(t, w)
+	fillTable(t, w, false)
 	for _, s := range w.spoken {
 		if name := strings.Join(s.name, " "); !w.sent[name] {
 			t.Errorf("nothing in the table sends %s", name)
@@ -118,8 +118,9 @@ func TestWhoMayDoWhatByRESP(t *testing.T) {
 	}
 }
 
-// fillTable has everybody try everything, and compares what is answered with what should be.
-func fillTable(t *testing.T, w *world) {
+// fillTable has everybody try everything, and compares what is answered with what should be. If it is to be short, root
+// tries everything, and the others a third each.
+func fillTable(t *testing.T, w *world, short bool) {
 	t.Helper()
 	var all []*cell
 	next := 0
@@ -134,8 +135,9 @@ func fillTable(t *testing.T, w *world) {
 		begin.Bindings = append(begin.Bindings, bind(who, "admin", access.AllNamespaces, ""))
 	}
 	w.change(&core.ChangeAccess{Put: begin})
-	for _, c := range all {
-		if w.spoken != nil && w.words(c.ask(c.place)) == nil {
+	for i, c := range all {
+		row, who := i/len(columns)/len(people), i/len(columns)%len(people)
+		if short && c.who != "root" && (row+who)%3 != 0 || w.spoken != nil && w.words(c.ask(c.place)) == nil {
 			c.verdict = skipped
 		}
 		for _, prepare := range c.before {
@@ -256,10 +258,16 @@ func compareTable(t *testing.T, all []*cell) {
 	}
 	want := strings.Split(string(text), "\n")
 	for i, line := range strings.Split(got, "\n") {
-		if i >= len(want) || line != want[i] && !strings.Contains(line, skipped) {
+		if i >= len(want) || !sameLine(line, want[i]) {
 			t.Errorf("line %d is\n%s\nand should be\n%s", i+1, line, append(want, make([]string, i+1)...)[i])
 		}
 	}
+}
+
+// sameLine reports whether two lines of the table are the same but for what was skipped.
+func sameLine(got, want string) bool {
+	words := func(line string) []string { return strings.Fields(strings.ReplaceAll(line, "|", " | ")) }
+	return slices.EqualFunc(words(got), words(want), func(a, b string) bool { return a == b || a == skipped })
 }
 
 // everyKindOfCommand fails if the table never sent a command of some kind.

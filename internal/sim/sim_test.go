@@ -31,21 +31,31 @@ func run(t *testing.T, c Config) Report {
 	return Run(c)
 }
 
+// fewer is how many seeds make test runs of some: a quarter.
+func fewer(short bool, seeds int) int {
+	if short {
+		return seeds / 4
+	}
+	return seeds
+}
+
 func TestOneNode(t *testing.T) {
-	clean(t, Config{Nodes: 1, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+	clean(t, Config{Nodes: 1, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, fewer(testing.Short(), *seeds))
 }
 
 func TestThreeNodes(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything, Subjects: some}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything, Subjects: some},
+		fewer(testing.Short(), *seeds))
 }
 
 // Servers come and go, from one to five of them, while everything else goes wrong.
 func TestMembers(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming, Subjects: some}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming, Subjects: some},
+		fewer(testing.Short(), *seeds))
 }
 
 func TestFiveNodes(t *testing.T) {
-	clean(t, Config{Nodes: 5, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming}, *seeds/4)
+	clean(t, Config{Nodes: 5, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming}, fewer(testing.Short(), *seeds/4))
 }
 
 var coming = func() Faults {
@@ -58,11 +68,11 @@ var coming = func() Faults {
 func TestFarApart(t *testing.T) {
 	faults := Everything
 	farApart(&faults)
-	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: faults}, *seeds/2)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: faults}, fewer(testing.Short(), *seeds/2))
 }
 
 func TestChurn(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: churn}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: churn}, fewer(testing.Short(), *seeds))
 }
 
 // churn is servers that come and go, often when they have just voted, on a slow network.

@@ -46,6 +46,7 @@ func Mount(backing, at string) (*FS, error) {
 		return nil, err
 	}
 	data := &fs.LoopbackRoot{Path: backing}
+	//lint:ignore SA1019 what is to be used instead gets a node that is made already, and ours has to be made with it
 	data.NewNode = func(r *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
 		return &node{fs.LoopbackNode{RootData: r}, f}
 	}

@@ -87,7 +87,7 @@ func (k *kit) afterwards(r store.Ref, sent time.Time, floor leasehold.Token) (ta
 		}
 		k.sleep(k.TTL / 10)
 	}
-	if early := sent.Add(k.TTL).Sub(time.Now()); early > 0 {
+	if early := time.Until(sent.Add(k.TTL)); early > 0 {
 		k.Errorf("%s was granted to somebody else %v before the TTL of %v was over", r.Resource, early, k.TTL)
 	}
 	var old store.Renewal

@@ -25,12 +25,6 @@ type keySet struct {
 	keys []jose.JSONWebKey
 }
 
-// CheckKeys says what is wrong with a JWKS.
-func CheckKeys(text string) error {
-	_, err := parseKeys(text)
-	return err
-}
-
 // parseKeys reads a JWKS. Keys that cannot be used are left out: symmetric and private ones, those for encryption,
 // and those of kinds that are unknown here.
 func parseKeys(text string) (*keySet, error) {

@@ -34,7 +34,7 @@ func Parse(text []byte) (doc v1.Access, err error) {
 		return doc, errors.New("it has a second document: leave \"---\" out")
 	}
 	if _, ok := value.(map[string]any); !ok {
-		return doc, errors.New("it has to begin with a key such as bindings:")
+		return doc, errors.New("it has to begin with a key, such as bindings")
 	}
 	plain, err := json.Marshal(value)
 	if err != nil {

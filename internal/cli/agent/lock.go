@@ -11,13 +11,13 @@ import (
 
 // How a file is locked. Locks are the kernel's: whatever becomes of a process, its locks are gone with it.
 const (
-	shared    = false
-	exclusive = true
+	shared    = syscall.LOCK_SH
+	exclusive = syscall.LOCK_EX
 )
 
 // lockFile locks a file, and waits for those who have it locked. The lock goes when the file is closed, or with the
 // process.
-func lockFile(ctx context.Context, path string, how bool) (*os.File, error) {
+func lockFile(ctx context.Context, path string, how int) (*os.File, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -34,7 +34,7 @@ func lockFile(ctx context.Context, path string, how bool) (*os.File, error) {
 }
 
 // tryLock locks a file; nil if somebody else has it locked.
-func tryLock(path string, how bool) (*os.File, error) {
+func tryLock(path string, how int) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -48,13 +48,9 @@ func tryLock(path string, how bool) (*os.File, error) {
 }
 
 // flock locks an open file, or reports that somebody else has it.
-func flock(file *os.File, how bool) (bool, error) {
-	operation := syscall.LOCK_SH
-	if how == exclusive {
-		operation = syscall.LOCK_EX
-	}
+func flock(file *os.File, how int) (bool, error) {
 	for {
-		err := syscall.Flock(int(file.Fd()), operation|syscall.LOCK_NB)
+		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EWOULDBLOCK):

@@ -357,6 +357,12 @@ func (c *checker) freeUnits(s *look, sp *space, w *Claim, pools int) bool {
 	if !ok || r.Claim != "" || s.unresumed(sp, r.Path) || sp.handsOver(r.Path) || len(r.more().Rests) > 0 {
 		return false
 	}
+	// Somebody ahead whose time is over leaves with the next tick, which then looks at the queue.
+	for v := first(sp, r.Path); v != nil && v != w; v = nextWaiting(sp, r.Path, v) {
+		if _, gone := s.mustLeave(sp, v); gone {
+			return false
+		}
+	}
 	if _, gone := s.mustLeave(sp, w); gone || w.Early() {
 		return false
 	}

@@ -13,8 +13,7 @@ import (
 )
 
 var (
-	only   = flag.String("only", "", "the names of mutants, separated by commas; empty: all")
-	within = flag.Duration("within", 0, "how long to look for them, without what it takes to build them; those that are left then are left out; 0: none")
+	only = flag.String("only", "", "the names of mutants, separated by commas; empty: all")
 )
 
 // A found is what became of a mutant.
@@ -28,35 +27,25 @@ type found struct {
 
 // Every mutant is found by the tests that its patch names.
 func TestMutantsAreFound(t *testing.T) {
-	if testing.Short() && *within == 0 {
-		*within = 3 * time.Minute
-	}
 	list := chosen(t)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	NewestFirst(root, list)
 	begun := time.Now()
 	builds, unfit := Divide(root, list)
 	for _, name := range slices.Sorted(maps.Keys(unfit)) {
 		t.Errorf("%s.patch does not fit any more: %v", name, unfit[name])
 	}
 	var all []found
-	left, spent := 0, time.Duration(0)
 	for i, b := range builds {
 		if err := b.Make(t.TempDir()); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("build %d has %d mutants and was made after %v", i+1, len(b.Mutants), time.Since(begun).Round(time.Second))
-		start := time.Now()
-		looked, skipped := search(b, spent)
-		all, left, spent = append(all, looked...), left+skipped, spent+time.Since(start)
+		all = append(all, search(b)...)
 	}
 	tell(t, all)
-	if left > 0 {
-		t.Logf("%d mutants are left to: make mutants", left)
-	}
 }
 
 // chosen are the mutants to look for.
@@ -76,25 +65,14 @@ func chosen(t *testing.T) []*Mutant {
 	return list
 }
 
-// search looks for the mutants of a build, two at a time, and says how many it left out because time was up: how much was
-// spent before it is told.
-func search(b *Build, spent time.Duration) (all []found, left int) {
-	begun := time.Now()
+// search looks for the mutants of a build, two at a time.
+func search(b *Build) (all []found) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
-	next := 0
-	take := func() *Mutant {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == len(b.Mutants) || *within > 0 && spent+time.Since(begun) > *within {
-			return nil
-		}
-		next++
-		return b.Mutants[next-1]
-	}
+	work := make(chan *Mutant)
 	for range 2 {
 		workers.Go(func() {
-			for m := take(); m != nil; m = take() {
+			for m := range work {
 				for _, by := range m.By {
 					start := time.Now()
 					said, err := b.Find(m.Name, by)
@@ -105,8 +83,12 @@ func search(b *Build, spent time.Duration) (all []found, left int) {
 			}
 		})
 	}
+	for _, m := range b.Mutants {
+		work <- m
+	}
+	close(work)
 	workers.Wait()
-	return all, len(b.Mutants) - next
+	return all
 }
 
 // tell prints a table of all, and fails for each that was not found.

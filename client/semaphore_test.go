@@ -176,7 +176,7 @@ func TestRWMutex(t *testing.T) {
 		m.Unlock()
 		reader := m.RLocker()
 		reader.Lock()
-		reader.Unlock()
+		defer reader.Unlock()
 	})
 }
 

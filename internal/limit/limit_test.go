@@ -17,7 +17,8 @@ func TestItEndsAsOthersDo(t *testing.T) {
 	for name, wait := range map[string]bool{"waited for": true, "looked at": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				other, end := context.WithCancelCause(context.WithValue(t.Context(), "a", 1))
+				type key struct{}
+				other, end := context.WithCancelCause(context.WithValue(t.Context(), key{}, 1))
 				check := func(c *limit.Context, want, cause error) {
 					t.Helper()
 					if wait {
@@ -39,7 +40,7 @@ func TestItEndsAsOthersDo(t *testing.T) {
 					both.Done()
 				}
 				for _, c := range []context.Context{late, inner, both} {
-					if c.Err() != nil || context.Cause(c) != nil || c.Value("a") != 1 && c != both {
+					if c.Err() != nil || context.Cause(c) != nil || c.Value(key{}) != 1 && c != both {
 						t.Errorf("it begins with %v, %v", c.Err(), context.Cause(c))
 					}
 				}

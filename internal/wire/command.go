@@ -82,17 +82,17 @@ func AppendCommand(b []byte, c core.Command) ([]byte, error) {
 	return w.B, nil
 }
 
-func (w *codec) write(row *command.Verb, c core.Command) error {
-	body := w.Open(uint64(row.Number))
-	command.Describe(c, w.Message())
-	if w.Fault != nil {
-		return fmt.Errorf("%s cannot be written: %s: %s", row.Name, w.Fault.Field, w.Fault.Reason)
+func (c *codec) write(row *command.Verb, asked core.Command) error {
+	body := c.Open(uint64(row.Number))
+	command.Describe(asked, c.Message())
+	if c.Fault != nil {
+		return fmt.Errorf("%s cannot be written: %s: %s", row.Name, c.Fault.Field, c.Fault.Reason)
 	}
-	if size := len(w.B) - body; size > maxCommand {
+	if size := len(c.B) - body; size > maxCommand {
 		return fmt.Errorf("%s cannot be written: it has %d bytes, and at most %d are allowed", row.Name, size,
 			maxCommand)
 	}
-	w.Shut(body)
+	c.Shut(body)
 	return nil
 }
 

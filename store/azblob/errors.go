@@ -23,9 +23,9 @@ func (s *Store) failure(err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("Azure did not answer in time: %w", context.Canceled)
+		return fmt.Errorf("no answer from Azure in time: %w", context.Canceled)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("Azure did not answer in time: %w", context.DeadlineExceeded)
+		return fmt.Errorf("no answer from Azure in time: %w", context.DeadlineExceeded)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &leasehold.Error{Code: leasehold.Unavailable, Message: "Azure cannot be reached: connection refused"}
 	case !errors.As(err, &answer):

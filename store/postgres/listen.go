@@ -34,7 +34,7 @@ type listener struct {
 	closed  bool
 }
 
-// Off, as Config.Listen, opens no connection for notifications.
+// Off as Config.Listen opens no connection for notifications.
 const Off = "off"
 
 func newListener(c Config, pool *pgxpool.Config) (*listener, error) {

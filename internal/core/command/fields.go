@@ -152,12 +152,12 @@ func (c *Acquire) describe(m *tagged.Message) {
 	m.Text(23, "reservation", &c.Reservation)
 }
 
-func (c *Item) describe(m *tagged.Message) {
-	m.Name(1, "resource", &c.Resource)
-	m.Text(aside|2, "id", &c.ID)
-	m.Number(3, "slots", &c.Slots)
-	m.Number(4, "capacity", &c.Capacity)
-	tagged.Maybe(m, 5, "select", &c.Select, tagged.Of(m, DescribeSelect))
+func (item *Item) describe(m *tagged.Message) {
+	m.Name(1, "resource", &item.Resource)
+	m.Text(aside|2, "id", &item.ID)
+	m.Number(3, "slots", &item.Slots)
+	m.Number(4, "capacity", &item.Capacity)
+	tagged.Maybe(m, 5, "select", &item.Select, tagged.Of(m, DescribeSelect))
 }
 
 // DescribeSelect describes which units of a pool are asked for.
@@ -236,25 +236,25 @@ func (c *PutRecord) describe(m *tagged.Message) {
 	m.Flag(15, "keep link", &c.KeepLink)
 }
 
-func (c *Fence) describe(m *tagged.Message) {
-	m.Text(1, "fence lease", &c.Lease)
-	m.Token(2, "fence token", &c.Token)
+func (f *Fence) describe(m *tagged.Message) {
+	m.Text(1, "fence lease", &f.Lease)
+	m.Token(2, "fence token", &f.Token)
 }
 
-func (c *Link) describe(m *tagged.Message) {
-	m.Text(1, "link resource", &c.Resource)
-	m.Text(2, "link id", &c.ID)
-	m.Text(3, "link holder", &c.Holder)
-	m.Labels(aside|4, "link labels", &c.Labels)
-	m.Text(aside|5, "link reason", &c.Reason)
-	m.Text(6, "link foreign", &c.Foreign)
-	m.Duration(7, "link ttl", &c.TTL)
-	m.Duration(8, "link grace", &c.Grace)
-	m.Flag(9, "link wait", &c.Wait)
-	m.Flag(10, "link may expire", &c.MayExpire)
-	m.Flag(11, "link stay", &c.Stay)
-	m.Text(12, "link mirror", &c.Mirror)
-	m.Flag(13, "link take", &c.Take)
+func (l *Link) describe(m *tagged.Message) {
+	m.Text(1, "link resource", &l.Resource)
+	m.Text(2, "link id", &l.ID)
+	m.Text(3, "link holder", &l.Holder)
+	m.Labels(aside|4, "link labels", &l.Labels)
+	m.Text(aside|5, "link reason", &l.Reason)
+	m.Text(6, "link foreign", &l.Foreign)
+	m.Duration(7, "link ttl", &l.TTL)
+	m.Duration(8, "link grace", &l.Grace)
+	m.Flag(9, "link wait", &l.Wait)
+	m.Flag(10, "link may expire", &l.MayExpire)
+	m.Flag(11, "link stay", &l.Stay)
+	m.Text(12, "link mirror", &l.Mirror)
+	m.Flag(13, "link take", &l.Take)
 }
 
 func (c *DeleteRecord) describe(m *tagged.Message) {
@@ -300,33 +300,33 @@ func (c *Compare) describe(m *tagged.Message) {
 }
 
 // describe is of one operation. Which of the fields it has depends on what it does.
-func (c *Op) describe(m *tagged.Message) {
+func (o *Op) describe(m *tagged.Message) {
 	m.Part()
-	m.OneOf(1, "do", (*uint8)(&c.Do), Doings)
-	m.Text(2, "path", &c.Path)
-	m.Flag(3, "range", &c.Range)
-	m.Text(4, "to", &c.To)
-	m.Content(5, "value", &c.Value, &c.Large)
-	m.Text(7, "session", &c.Session)
-	m.Revision(8, "from", &c.From)
-	m.Number(9, "keep", &c.Keep)
-	m.Number(10, "most", &c.Most)
-	m.Flag(11, "keys only", &c.KeysOnly)
-	m.Flag(12, "count", &c.Count)
-	tagged.Maybe(m, 13, "acquire", &c.Acquire, tagged.Of(m, (*Acquire).describe))
-	m.Text(14, "id", &c.ID)
-	tagged.Own(m, 15, "link", &c.Link, tagged.Of(m, (*Link).describe))
-	m.Flag(16, "keep link", &c.KeepLink)
-	m.Flag(17, "keep value", &c.KeepValue)
-	m.Flag(18, "keep session", &c.KeepSession)
-	m.Flag(19, "before", &c.Before)
-	m.OneOf(20, "by order", (*uint8)(&c.Select.By), Sortings)
-	m.Flag(21, "descend", &c.Select.Descend)
-	m.Revision(22, "min create", &c.Select.MinCreate)
-	m.Revision(23, "max create", &c.Select.MaxCreate)
-	m.Revision(24, "min mod", &c.Select.MinMod)
-	m.Revision(25, "max mod", &c.Select.MaxMod)
-	tagged.Own(m, 26, "nested", &c.Txn, tagged.Of(m, (*Txn).nested))
+	m.OneOf(1, "do", (*uint8)(&o.Do), Doings)
+	m.Text(2, "path", &o.Path)
+	m.Flag(3, "range", &o.Range)
+	m.Text(4, "to", &o.To)
+	m.Content(5, "value", &o.Value, &o.Large)
+	m.Text(7, "session", &o.Session)
+	m.Revision(8, "from", &o.From)
+	m.Number(9, "keep", &o.Keep)
+	m.Number(10, "most", &o.Most)
+	m.Flag(11, "keys only", &o.KeysOnly)
+	m.Flag(12, "count", &o.Count)
+	tagged.Maybe(m, 13, "acquire", &o.Acquire, tagged.Of(m, (*Acquire).describe))
+	m.Text(14, "id", &o.ID)
+	tagged.Own(m, 15, "link", &o.Link, tagged.Of(m, (*Link).describe))
+	m.Flag(16, "keep link", &o.KeepLink)
+	m.Flag(17, "keep value", &o.KeepValue)
+	m.Flag(18, "keep session", &o.KeepSession)
+	m.Flag(19, "before", &o.Before)
+	m.OneOf(20, "by order", (*uint8)(&o.Select.By), Sortings)
+	m.Flag(21, "descend", &o.Select.Descend)
+	m.Revision(22, "min create", &o.Select.MinCreate)
+	m.Revision(23, "max create", &o.Select.MaxCreate)
+	m.Revision(24, "min mod", &o.Select.MinMod)
+	m.Revision(25, "max mod", &o.Select.MaxMod)
+	tagged.Own(m, 26, "nested", &o.Txn, tagged.Of(m, (*Txn).nested))
 }
 
 func (c *Ask) describe(m *tagged.Message) {

@@ -147,10 +147,10 @@ func (c *SetUnits) describe(m *tagged.Message) {
 	c.Request.in(m, 7)
 }
 
-func (c *HostUnit) describe(m *tagged.Message) {
-	m.Name(1, "name", &c.Name)
-	m.Labels(2, "labels", &c.Labels)
-	m.Text(3, "unfit", &c.Unfit)
+func (u *HostUnit) describe(m *tagged.Message) {
+	m.Name(1, "name", &u.Name)
+	m.Labels(2, "labels", &u.Labels)
+	m.Text(3, "unfit", &u.Unfit)
 }
 
 func (c *Drain) describe(m *tagged.Message) {
@@ -171,12 +171,12 @@ func (c *ReportUse) describe(m *tagged.Message) {
 	c.Request.in(m, 6)
 }
 
-func (c *UnitReport) describe(m *tagged.Message) {
-	m.Name(1, "name", &c.Name)
-	m.Number(2, "percent", &c.Percent)
-	m.Number(3, "memory", &c.Memory)
-	tagged.Several(m, 4, "processes", &c.Processes, leasehold.MaxUnitProcesses, tagged.Of(m, (*UnitProcess).describe))
-	m.Text(5, "unfit", &c.Unfit)
+func (u *UnitReport) describe(m *tagged.Message) {
+	m.Name(1, "name", &u.Name)
+	m.Number(2, "percent", &u.Percent)
+	m.Number(3, "memory", &u.Memory)
+	tagged.Several(m, 4, "processes", &u.Processes, leasehold.MaxUnitProcesses, tagged.Of(m, (*UnitProcess).describe))
+	m.Text(5, "unfit", &u.Unfit)
 }
 
 func (c *UnitProcess) describe(m *tagged.Message) {

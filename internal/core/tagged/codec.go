@@ -336,9 +336,9 @@ func list[T any](c *Codec, field string, p *[]T, each func(*T)) {
 	}
 }
 
-// A frame is a kind, a length and a body of that many bytes. open writes its head, with one
-// byte for the length, and returns where the body begins; shut corrects the head. Bodies are
-// nearly always short, so that the length is rarely moved.
+// Open begins a frame, which is a kind, a length and a body of that many bytes: it writes the
+// head, with one byte for the length, and returns where the body begins. Shut corrects the head.
+// Bodies are nearly always short, so that the length is rarely moved.
 func (c *Codec) Open(kind uint64) (body int) {
 	c.B = binary.AppendUvarint(c.B, kind)
 	c.B = append(c.B, 0)

@@ -22,11 +22,9 @@ type bench struct {
 	started  chan *Call    // WAIT has begun
 	finish   chan string   // what WAIT answers
 	stalled  chan struct{} // STALL has begun; then: it may go on
-	refuse   error         // what Allow says
 	writes   atomic.Int64
 	closed   atomic.Int64
 	greeted  atomic.Int64
-	username string
 }
 
 // A queue is a Batch that is done when its bench says.

@@ -123,7 +123,7 @@ func TestOneTurnIsBounded(t *testing.T) {
 		before := b.commands.Load()
 		l.begin(c, 16)
 		if n := b.commands.Load() - before; n > int64(most)+1 || c.place.why != pauseFull {
-			t.Error(fmt.Sprintf("%q: %d commands are carried out in one turn, want %d", command, n, most))
+			t.Errorf("%q: %d commands are carried out in one turn, want %d", command, n, most)
 		}
 	}
 	c.place = nil

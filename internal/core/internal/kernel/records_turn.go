@@ -114,9 +114,9 @@ func (k Turn) CountBound(session string, n int) { k.t.countRecord(k.sp, session,
 // Unsettled reports whether something was looked at of which not all that is over has ended.
 func (k Turn) Unsettled() bool { return k.t.unsettled }
 
-// A command makes one revision of a namespace, and a record changes once at each. ReviseRecord returns the revision of
-// a change of a record, which may be nil; ReviseAgain begins another one, and ReviseAfter lets the next change do so if
-// the command has changed the record.
+// ReviseRecord returns the revision of a change of a record, which may be nil: a command makes one revision of a
+// namespace, and a record changes once at each. ReviseAgain begins another one, and ReviseAfter lets the next change do
+// so if the command has changed the record.
 func (k Turn) ReviseRecord(r *leasehold.Record) leasehold.Revision { return k.t.reviseRecord(k.sp, r) }
 
 func (k Turn) ReviseAgain() { k.t.reviseAgain(k.sp) }

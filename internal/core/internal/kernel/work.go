@@ -34,8 +34,6 @@ const (
 	statusCost = 2  // to show a resource
 	LeaseCost  = 2  // to show one that holds it, or waits for it
 	PerUnit    = 16 // things that are copied in a unit of work
-
-	deletedPerUnit = 3 // records that are deleted in one
 )
 
 // A work counts what was done, and knows the most that may be done.

@@ -231,7 +231,7 @@ func TestWhatIsNotOursIsNotTouched(t *testing.T) {
 			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":0}`))
 		},
 		"is missing": func(dir string) {
-			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":5,"node":1,"begun":true}`))
+			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":6,"node":1,"begun":true}`))
 		},
 	} {
 		dir := t.TempDir()
@@ -245,7 +245,7 @@ func TestWhatIsNotOursIsNotTouched(t *testing.T) {
 // A start that was interrupted before the log was begun has answered nobody.
 func TestAnInterruptedFirstStartIsBegunAgain(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":5,"node":1,"name":"d","cluster":"c","begun":false}`))
+	write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":6,"node":1,"name":"d","cluster":"c","begun":false}`))
 	if err := os.MkdirAll(filepath.Join(dir, walDir), 0o700); err != nil {
 		t.Fatal(err)
 	}

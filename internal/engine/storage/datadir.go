@@ -43,7 +43,7 @@ const (
 
 	// firstFormat is that of a directory whose state is at the first level. Builds from before the
 	// first release wrote smaller ones.
-	firstFormat = 5
+	firstFormat = 6
 )
 
 // FormatAt is the format of a directory whose state is at a level. By it, versions that do not

@@ -376,7 +376,7 @@ func DescribeDefinition(v *leasehold.Definition, m *tagged.Message) {
 	m.Flag(15, "backfill", &v.Backfill)
 }
 
-// unitLimit describes how many units of a pool somebody may have.
+// unitLimit describes a limit on the units of a pool.
 func unitLimit(v *leasehold.UnitLimit, m *tagged.Message) {
 	m.OneOf(1, "by", (*uint8)(&v.By), LimitsBy)
 	m.Text(2, "name", &v.Name)

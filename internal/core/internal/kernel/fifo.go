@@ -21,8 +21,8 @@ func (q *fifo[T]) front() T { return q.items[0] }
 
 func (q *fifo[T]) pop() { q.items = q.items[1:] }
 
-// A longFifo is a fifo in blocks. It is for a million things, whose array would be copied at once whenever a fifo
-// grows, and everybody would wait. As in a fifo, copies share what they hold.
+// A longFifo is a fifo in blocks, for a million things: to grow a single array of that size would hold up every other
+// command. As in a fifo, copies share what they hold.
 type longFifo[T any] struct {
 	blocks []*[blockLen]T
 	popped int // of the first block

@@ -20,7 +20,7 @@ type Learning interface {
 	// Forget forgets a namespace.
 	Forget(t Turn)
 
-	// Forecast returns when a waiter of a resource has its turn; if it is nil, when somebody would who comes now.
+	// Forecast returns when a waiter of a resource has its turn; if it is nil, when a newcomer would.
 	// Forecasts does so for the first waiters. Both say no if that is too much to look at. Cost is what it takes.
 	Forecast(l Look, r *Resource, c *Claim) (f usage.Forecast, ok bool)
 	Forecasts(l Look, r *Resource, most int) (list []leasehold.Waiter, ok bool)
@@ -142,7 +142,7 @@ func (c *Claim) EndsAt() Time {
 	return end
 }
 
-// forecastOf returns when a waiter of a resource has its turn; if c is nil, when somebody would who comes now.
+// forecastOf returns when a waiter of a resource has its turn; if c is nil, when a newcomer would.
 func (l *look) forecastOf(sp *space, r *Resource, c *Claim) usage.Forecast {
 	if l.hasKinds(sp, r.Path) {
 		if f, ok := l.learning.Forecast(l.readIn(sp), r, c); ok {
@@ -198,5 +198,5 @@ func (n Namespace) PoolSize(path string) int { return n.sp.poolSize(path) }
 
 func (n Namespace) Units(path string, yield func(*pool.Unit) bool) { n.sp.pools.Units(path, yield) }
 
-// OverLimit returns what tells whether a waiter of a resource waits because of a limit of its own.
+// OverLimit returns a function that reports whether a waiter of a resource waits because of a limit of its own.
 func (k Look) OverLimit(path string) func(*Claim) bool { return k.l.overLimit(k.sp, path) }

@@ -43,7 +43,7 @@ type Pools interface {
 	HasTurn(t Turn, c *Claim, pools int, byTime bool) bool
 	// Fits reports whether a waiter could have its units. It picks none, and nothing that is lent.
 	Fits(l Look, c *Claim, pools int) bool
-	// OverLimit returns what tells whether a waiter of a resource waits because of a limit of its own.
+	// OverLimit returns a function that reports whether a waiter of a resource waits because of a limit of its own.
 	OverLimit(l Look, path string) func(c *Claim) bool
 	// MayGive refuses another holder who would have more units than a limit allows.
 	MayGive(l Look, c *Claim, holder string) *leasehold.Error
@@ -214,7 +214,7 @@ func (l *look) mayGive(sp *space, c *Claim, change *Change) *leasehold.Error {
 	return sp.pools.MayGive(l.readIn(sp), c, change.Holder)
 }
 
-// overLimit returns what tells whether a waiter of a resource waits because of a limit of its own.
+// overLimit returns a function that reports whether a waiter of a resource waits because of a limit of its own.
 func (l *look) overLimit(sp *space, path string) func(*Claim) bool {
 	if len(sp.definition(path).Limits) == 0 {
 		return func(*Claim) bool { return false }

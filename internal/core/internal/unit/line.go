@@ -181,7 +181,7 @@ func countedBy(limit *leasehold.UnitLimit, c *kernel.Claim) (key string, counts 
 	return c.Holder, true
 }
 
-// OverLimit returns what tells whether a waiter of a resource waits because of a limit of its own.
+// OverLimit returns a function that reports whether a waiter of a resource waits because of a limit of its own.
 func (p *pools) OverLimit(l kernel.Look, path string) func(c *kernel.Claim) bool {
 	made := p.newLine(l, path, false)
 	return func(c *kernel.Claim) bool {
